@@ -1,0 +1,220 @@
+package metering
+
+import "slices"
+
+// schemas are the event types and the fields of their data. The JSON Schemas in schemas/events say
+// the same for others; a test holds the two together.
+var schemas = map[string]*schema{
+	"suanpan.usage.held.v1": {Held, []field{
+		{"tenant", true, readTenant}, {"project", true, readProject}, {"lease", true, readLease},
+		{"session", true, readSession}, {"session_start", true, readSessionStart},
+		{"purchase", true, readPurchase}, {"start", true, readStart}, {"end", true, readEnd},
+		{"held", true, readHeld}, {"region", false, readRegion}, {"node", false, readNode},
+		{"resumed", false, readResumed}, {"labels", false, readLabels},
+		{"devices", false, readStrings}, {"telemetry", false, readObject},
+	}},
+	"suanpan.usage.consumed.v1": {Consumed, []field{
+		{"tenant", true, readTenant}, {"project", true, readProject}, {"time", true, readAt},
+		{"consumed", true, readConsumed}, {"purchase", false, readPurchase},
+		{"region", false, readRegion}, {"labels", false, readLabels},
+	}},
+	"suanpan.usage.void.v1": {Void, []field{
+		{"tenant", true, readTenant}, {"session", true, readSession}, {"start", true, readStart},
+		{"end", true, readEnd}, {"reason", true, readString}, {"by", true, readString},
+	}},
+	"suanpan.market.price.v1": {MarketPrice, []field{
+		{"sku", true, readSKU}, {"region", true, readFilledRegion}, {"price", true, readPrice},
+		{"time", true, readAt}, {"currency", false, readCurrency}, {"per", false, readPer},
+	}},
+	"suanpan.outage.v1": {Outage, []field{
+		{"tenant", true, readTenant}, {"start", true, readStart}, {"end", true, readEnd},
+		{"cause", true, readString}, {"sessions", false, readStrings}, {"nodes", false, readStrings},
+	}},
+	"suanpan.checkpoint.v1": {Checkpoint, []field{
+		{"tenant", true, readTenant}, {"session", true, readSession}, {"time", true, readAt},
+	}},
+	"suanpan.lease.interrupted.v1": {Interrupted, []field{
+		{"tenant", true, readTenant}, {"lease", true, readLease}, {"session", true, readSession},
+		{"time", true, readAt}, {"by", true, readString}, {"reason", false, readString},
+	}},
+	"suanpan.queue.v1": {Queue, []field{
+		{"pool", true, readString}, {"time", true, readAt}, {"depth", true, readCount},
+		{"wait_seconds", true, readCount},
+	}},
+	"suanpan.rerate.v1": {Rerate, []field{
+		{"tenant", true, readTenant}, {"from", true, readStart}, {"until", true, readEnd},
+		{"catalog_offset", true, readCount},
+	}},
+	"suanpan.period.close.v1": {PeriodClose, []field{
+		{"tenant", true, readTenant}, {"contract", false, readString}, {"from", true, readStart},
+		{"until", true, readEnd}, {"catalog_offset", false, readCount},
+		{"market_offset", false, readCount},
+	}},
+}
+
+// text reads a string within the limit.
+func (p *Parser) text(name string) string {
+	if p.broken == nil && p.decoder.PeekKind() != '"' {
+		p.require(false, name+" is not a string")
+		p.skip()
+		return ""
+	}
+	v := p.value()
+	if len(v) > MaxStringBytes+2 {
+		p.require(len(unquote(v)) <= MaxStringBytes, name+" is longer than 256 bytes")
+	}
+	return unquote(v)
+}
+
+// filled reads a string that must not be empty.
+func (p *Parser) filled(name string) string {
+	s := p.text(name)
+	if s == "" {
+		p.require(false, "data."+name+" is empty")
+	}
+	return s
+}
+
+func (p *Parser) instant(name string) Instant {
+	i, err := ParseInstant(p.text(name))
+	if err != nil {
+		p.require(false, name+": "+err.Error())
+	}
+	return i
+}
+
+func readTenant(p *Parser, name string)       { p.event.Tenant = p.filled(name) }
+func readProject(p *Parser, name string)      { p.event.Project = p.filled(name) }
+func readLease(p *Parser, name string)        { p.event.Lease = p.filled(name) }
+func readSession(p *Parser, name string)      { p.event.Session = p.filled(name) }
+func readSKU(p *Parser, name string)          { p.event.SKU = p.filled(name) }
+func readString(p *Parser, name string)       { p.filled(name) }
+func readRegion(p *Parser, name string)       { p.event.Region = p.text(name) }
+func readFilledRegion(p *Parser, name string) { p.event.Region = p.filled(name) }
+func readNode(p *Parser, name string)         { p.event.Node = p.text(name) }
+func readCurrency(p *Parser, name string)     { p.event.Currency = p.text(name) }
+func readPer(p *Parser, name string)          { p.event.Per = p.text(name) }
+func readSessionStart(p *Parser, name string) { p.event.SessionStart = p.instant(name) }
+func readStart(p *Parser, name string)        { p.event.Start = p.instant(name) }
+func readEnd(p *Parser, name string)          { p.event.End = p.instant(name) }
+func readAt(p *Parser, name string)           { p.event.At = p.instant(name) }
+
+func readPurchase(p *Parser, name string) {
+	purchase := Purchase(p.text(name))
+	if !purchase.Valid() {
+		p.require(purchase == "" && p.event.Kind == Consumed,
+			"purchase is none of on_demand, reserved, spot, per_task")
+	}
+	p.event.Purchase = purchase
+}
+
+func readResumed(p *Parser, name string) {
+	if p.broken != nil {
+		return
+	}
+	switch p.decoder.PeekKind() {
+	case 't':
+		p.event.Resumed = true
+	case 'f':
+	default:
+		p.require(false, name+" is neither true nor false")
+	}
+	p.skip()
+}
+
+func readObject(p *Parser, name string) {
+	if p.broken == nil {
+		p.require(p.decoder.PeekKind() == '{', name+" is not an object")
+	}
+	p.skip()
+}
+
+func readCount(p *Parser, name string) {
+	if p.broken == nil {
+		p.require(p.decoder.PeekKind() == '0', name+" is not a number")
+	}
+	p.skip()
+}
+
+func readStrings(p *Parser, name string) {
+	if p.broken == nil && p.decoder.PeekKind() != '[' {
+		p.require(false, name+" is not a list of strings")
+		p.skip()
+		return
+	}
+	p.begin()
+	for p.broken == nil && p.decoder.PeekKind() != ']' {
+		p.text(name)
+	}
+	p.end()
+}
+
+// members calls read for each member of an object of at most limit members.
+func (p *Parser) members(name string, limit int, read func(key string)) {
+	if p.broken == nil && p.decoder.PeekKind() != '{' {
+		p.require(false, name+" is not an object")
+		p.skip()
+		return
+	}
+	count := 0
+	p.begin()
+	for p.more() {
+		key := p.name()
+		if count++; count > limit {
+			p.require(false, name+" has more than 64 members")
+			p.skip()
+			continue
+		}
+		p.require(key != "" && len(key) <= MaxStringBytes,
+			name+" has a name that is empty or longer than 256 bytes")
+		read(key)
+	}
+	p.end()
+}
+
+func readLabels(p *Parser, name string) {
+	p.members(name, MaxLabels, func(key string) {
+		p.event.Labels = append(p.event.Labels, Label{key, p.text(name)})
+	})
+}
+
+func readHeld(p *Parser, name string) {
+	p.amounts(name, MaxHeldPlaces, func(sku string, q Quantity) Amount {
+		return Amount{SKU: sku, Milli: int64(q.lo)}
+	})
+}
+
+func readConsumed(p *Parser, name string) {
+	p.amounts(name, MaxPlaces, func(sku string, q Quantity) Amount {
+		return Amount{SKU: sku, Nano: q}
+	})
+}
+
+// amounts reads SKUs and their amounts. Amounts are judged later than the event's schema, so what
+// is wrong with one is only remembered.
+func (p *Parser) amounts(name string, places int, amount func(string, Quantity) Amount) {
+	p.members(name, MaxSKUs, func(sku string) {
+		q, err := parsePlain(p.decimal(), places)
+		if err != nil && p.event.amountProblem == "" {
+			p.event.amountProblem = name + "." + sku + ": " + err.Error()
+		}
+		p.event.Amounts = append(p.event.Amounts, amount(sku, q))
+	})
+	p.require(len(p.event.Amounts) > 0, "data."+name+" is empty")
+}
+
+func readPrice(p *Parser, _ string) {
+	p.event.Price = p.decimal()
+	if _, err := parsePlain(p.event.Price, MaxPricePlaces); err != nil {
+		p.event.amountProblem = "price: " + err.Error()
+	}
+}
+
+// decimal reads the text of a decimal: of a string, or of a number, which is never made a float.
+func (p *Parser) decimal() string {
+	v := p.value()
+	if len(v) > 0 && v[0] == '"' {
+		return unquote(v)
+	}
+	return string(slices.Clone(v))
+}
