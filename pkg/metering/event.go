@@ -54,9 +54,9 @@ type Event struct {
 	Tenant  string
 	Session string
 	Facts
-	Start   Instant  // of a held or void event
-	End     Instant  // of a held or void event
-	At      Instant  // of a consumed event or a market price
+	Start   Instant  // of a held or void event or an outage; from of a re-rating or a close
+	End     Instant  // where Start has a meaning; until of a re-rating or a close
+	At      Instant  // of every other event
 	Amounts []Amount // of a held or consumed event, in ascending order of SKUs
 
 	// Of a market price.
@@ -129,7 +129,7 @@ func (e *Event) checkWindow() string {
 		return "end " + e.End.String() + " is not after start " + e.Start.String()
 	case e.Kind == Held && e.Start < e.SessionStart:
 		return "start " + e.Start.String() + " is before session_start " + e.SessionStart.String()
-	case e.End-e.Start > Instant(MaxWindowSeconds)*nanos:
+	case (e.Kind == Held || e.Kind == Void) && e.End-e.Start > Instant(MaxWindowSeconds)*nanos:
 		return "the window is longer than a day (86400 s): send it in parts"
 	}
 	return ""

@@ -1,6 +1,12 @@
 package metering
 
-import "slices"
+import "strconv"
+
+// The limits as messages show them.
+var (
+	maxString = strconv.Itoa(MaxStringBytes)
+	maxDigits = strconv.Itoa(MaxAmountDigits)
+)
 
 // schemas are the event types and the fields of their data. The JSON Schemas in schemas/events say
 // the same for others; a test holds the two together.
@@ -52,33 +58,34 @@ var schemas = map[string]*schema{
 	}},
 }
 
-// text reads a string within the limit.
-func (p *Parser) text(name string) string {
+// text reads a string within the limit. in and name say where it is, as "data." and "tenant" do.
+func (p *Parser) text(in, name string) string {
 	if p.broken == nil && p.decoder.PeekKind() != '"' {
-		p.require(false, name+" is not a string")
+		p.fail(in, name, " is not a string")
 		p.skip()
 		return ""
 	}
 	v := p.value()
-	if len(v) > MaxStringBytes+2 {
-		p.require(len(unquote(v)) <= MaxStringBytes, name+" is longer than 256 bytes")
-	}
-	return unquote(v)
-}
-
-// filled reads a string that must not be empty.
-func (p *Parser) filled(name string) string {
-	s := p.text(name)
-	if s == "" {
-		p.require(false, "data."+name+" is empty")
+	s := unquote(v)
+	if len(s) > MaxStringBytes {
+		p.fail(in, name, " is longer than ", maxString, " bytes")
 	}
 	return s
 }
 
-func (p *Parser) instant(name string) Instant {
-	i, err := ParseInstant(p.text(name))
+// filled reads a string of data that must not be empty.
+func (p *Parser) filled(name string) string {
+	s := p.text("data.", name)
+	if s == "" {
+		p.fail("data.", name, " is empty")
+	}
+	return s
+}
+
+func (p *Parser) instant(in, name string) Instant {
+	i, err := ParseInstant(p.text(in, name))
 	if err != nil {
-		p.require(false, name+": "+err.Error())
+		p.fail(in, name, ": ", err.Error())
 	}
 	return i
 }
@@ -89,21 +96,20 @@ func readLease(p *Parser, name string)        { p.event.Lease = p.filled(name) }
 func readSession(p *Parser, name string)      { p.event.Session = p.filled(name) }
 func readSKU(p *Parser, name string)          { p.event.SKU = p.filled(name) }
 func readString(p *Parser, name string)       { p.filled(name) }
-func readRegion(p *Parser, name string)       { p.event.Region = p.text(name) }
+func readRegion(p *Parser, name string)       { p.event.Region = p.text("data.", name) }
 func readFilledRegion(p *Parser, name string) { p.event.Region = p.filled(name) }
-func readNode(p *Parser, name string)         { p.event.Node = p.text(name) }
-func readCurrency(p *Parser, name string)     { p.event.Currency = p.text(name) }
-func readPer(p *Parser, name string)          { p.event.Per = p.text(name) }
-func readSessionStart(p *Parser, name string) { p.event.SessionStart = p.instant(name) }
-func readStart(p *Parser, name string)        { p.event.Start = p.instant(name) }
-func readEnd(p *Parser, name string)          { p.event.End = p.instant(name) }
-func readAt(p *Parser, name string)           { p.event.At = p.instant(name) }
+func readNode(p *Parser, name string)         { p.event.Node = p.text("data.", name) }
+func readCurrency(p *Parser, name string)     { p.event.Currency = p.text("data.", name) }
+func readPer(p *Parser, name string)          { p.event.Per = p.text("data.", name) }
+func readSessionStart(p *Parser, name string) { p.event.SessionStart = p.instant("data.", name) }
+func readStart(p *Parser, name string)        { p.event.Start = p.instant("data.", name) }
+func readEnd(p *Parser, name string)          { p.event.End = p.instant("data.", name) }
+func readAt(p *Parser, name string)           { p.event.At = p.instant("data.", name) }
 
 func readPurchase(p *Parser, name string) {
-	purchase := Purchase(p.text(name))
-	if !purchase.Valid() {
-		p.require(purchase == "" && p.event.Kind == Consumed,
-			"purchase is none of on_demand, reserved, spot, per_task")
+	purchase := Purchase(p.text("data.", name))
+	if !purchase.Valid() && (purchase != "" || p.event.Kind != Consumed) {
+		p.fail("data.", name, " is none of on_demand, reserved, spot, per_task")
 	}
 	p.event.Purchase = purchase
 }
@@ -117,34 +123,36 @@ func readResumed(p *Parser, name string) {
 		p.event.Resumed = true
 	case 'f':
 	default:
-		p.require(false, name+" is neither true nor false")
+		p.fail("data.", name, " is neither true nor false")
 	}
 	p.skip()
 }
 
+// readObject accepts any object: telemetry is archived as it is and never billed.
 func readObject(p *Parser, name string) {
-	if p.broken == nil {
-		p.require(p.decoder.PeekKind() == '{', name+" is not an object")
+	if p.broken == nil && p.decoder.PeekKind() != '{' {
+		p.fail("data.", name, " is not an object")
 	}
 	p.skip()
 }
 
+// readCount accepts a whole number. It is archived and read by others.
 func readCount(p *Parser, name string) {
-	if p.broken == nil {
-		p.require(p.decoder.PeekKind() == '0', name+" is not a number")
+	v := unsafeString(p.value())
+	if !plainDigits(v) || len(v) > MaxAmountDigits {
+		p.fail("data.", name, " is not a whole number of at most ", maxDigits, " digits")
 	}
-	p.skip()
 }
 
 func readStrings(p *Parser, name string) {
 	if p.broken == nil && p.decoder.PeekKind() != '[' {
-		p.require(false, name+" is not a list of strings")
+		p.fail("data.", name, " is not a list of strings")
 		p.skip()
 		return
 	}
 	p.begin()
 	for p.broken == nil && p.decoder.PeekKind() != ']' {
-		p.text(name)
+		p.text("an element of data.", name)
 	}
 	p.end()
 }
@@ -152,7 +160,7 @@ func readStrings(p *Parser, name string) {
 // members calls read for each member of an object of at most limit members.
 func (p *Parser) members(name string, limit int, read func(key string)) {
 	if p.broken == nil && p.decoder.PeekKind() != '{' {
-		p.require(false, name+" is not an object")
+		p.fail("data.", name, " is not an object")
 		p.skip()
 		return
 	}
@@ -160,13 +168,17 @@ func (p *Parser) members(name string, limit int, read func(key string)) {
 	p.begin()
 	for p.more() {
 		key := p.name()
-		if count++; count > limit {
-			p.require(false, name+" has more than 64 members")
+		count++
+		switch {
+		case count > limit:
+			p.fail("data.", name, " has more than ", strconv.Itoa(limit), " members")
 			p.skip()
 			continue
+		case key == "":
+			p.fail("data.", name, " has a member without a name")
+		case len(key) > MaxStringBytes:
+			p.fail("data.", name, " has a name that is longer than ", maxString, " bytes: ", clip(key))
 		}
-		p.require(key != "" && len(key) <= MaxStringBytes,
-			name+" has a name that is empty or longer than 256 bytes")
 		read(key)
 	}
 	p.end()
@@ -174,7 +186,7 @@ func (p *Parser) members(name string, limit int, read func(key string)) {
 
 func readLabels(p *Parser, name string) {
 	p.members(name, MaxLabels, func(key string) {
-		p.event.Labels = append(p.event.Labels, Label{key, p.text(name)})
+		p.event.Labels = append(p.event.Labels, Label{key, p.text("data.labels.", key)})
 	})
 }
 
@@ -196,17 +208,19 @@ func (p *Parser) amounts(name string, places int, amount func(string, Quantity) 
 	p.members(name, MaxSKUs, func(sku string) {
 		q, err := parsePlain(p.decimal(), places)
 		if err != nil && p.event.amountProblem == "" {
-			p.event.amountProblem = name + "." + sku + ": " + err.Error()
+			p.event.amountProblem = "data." + name + "." + sku + ": " + err.Error()
 		}
 		p.event.Amounts = append(p.event.Amounts, amount(sku, q))
 	})
-	p.require(len(p.event.Amounts) > 0, "data."+name+" is empty")
+	if len(p.event.Amounts) == 0 {
+		p.fail("data.", name, " is empty")
+	}
 }
 
-func readPrice(p *Parser, _ string) {
+func readPrice(p *Parser, name string) {
 	p.event.Price = p.decimal()
 	if _, err := parsePlain(p.event.Price, MaxPricePlaces); err != nil {
-		p.event.amountProblem = "price: " + err.Error()
+		p.event.amountProblem = "data." + name + ": " + err.Error()
 	}
 }
 
@@ -216,5 +230,5 @@ func (p *Parser) decimal() string {
 	if len(v) > 0 && v[0] == '"' {
 		return unquote(v)
 	}
-	return string(slices.Clone(v))
+	return unsafeString(v)
 }

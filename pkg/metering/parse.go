@@ -2,6 +2,7 @@ package metering
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"unsafe"
@@ -52,7 +53,11 @@ func (p *Parser) Parse(data []byte, e *Event) *Rejection {
 	p.decoder.Reset(p.input)
 	p.event, p.problem, p.broken = e, "", nil
 	if p.decoder.PeekKind() != '{' {
-		if _, err := p.decoder.ReadValue(); err != nil {
+		_, err := p.decoder.ReadValue()
+		switch {
+		case errors.Is(err, io.EOF):
+			return Reject(InvalidJSON, "the event is empty")
+		case err != nil:
 			return Reject(InvalidJSON, "%s", jsonError(err))
 		}
 		return Reject(InvalidJSON, "an event is a JSON object")
@@ -89,19 +94,19 @@ func (p *Parser) readEnvelope() (typ string, known bool) {
 		name := p.name()
 		switch name {
 		case "specversion":
-			version = p.text(name)
+			version = p.text("", name)
 		case "id":
-			p.event.ID = p.text(name)
+			p.event.ID = p.text("", name)
 		case "source":
-			p.event.Source = p.text(name)
+			p.event.Source = p.text("", name)
 		case "type":
-			typ = p.text(name)
+			typ = p.text("", name)
 			s = schemas[typ]
 		case "time":
 			if p.decoder.PeekKind() == 'n' {
 				p.skip()
 			} else {
-				p.instant(name)
+				p.instant("", name)
 			}
 		case "data":
 			seen = true
@@ -118,10 +123,16 @@ func (p *Parser) readEnvelope() (typ string, known bool) {
 	if s == nil || p.broken != nil {
 		return typ, s != nil
 	}
-	p.require(version == "1.0", `specversion must be "1.0"`)
-	p.require(p.event.ID != "", "id is missing or empty")
-	p.require(p.event.Source != "", "source is missing or empty")
-	p.require(seen, "data is missing")
+	switch {
+	case version != "1.0":
+		p.fail(`specversion must be "1.0"`)
+	case p.event.ID == "":
+		p.fail("id is missing or empty")
+	case p.event.Source == "":
+		p.fail("source is missing or empty")
+	case !seen:
+		p.fail("data is missing")
+	}
 	if seen && !read {
 		outer := p.decoder
 		p.decoder = jsontext.NewDecoder(bytes.NewBuffer(later))
@@ -136,7 +147,7 @@ func (p *Parser) readEnvelope() (typ string, known bool) {
 func (p *Parser) object(s *schema) {
 	p.event.Kind = s.kind
 	if p.broken == nil && p.decoder.PeekKind() != '{' {
-		p.require(false, "data is not an object")
+		p.fail("data is not an object")
 		p.skip()
 		return
 	}
@@ -164,7 +175,7 @@ func (p *Parser) object(s *schema) {
 	p.end()
 	for i, f := range s.fields {
 		if f.required && got&(1<<i) == 0 {
-			p.require(false, "data."+f.name+" is missing")
+			p.fail("data.", f.name, " is missing")
 		}
 	}
 }
@@ -175,7 +186,7 @@ func (p *Parser) finish() {
 	sortLabels(e.Labels)
 	sortAmounts(e.Amounts)
 	switch e.Kind {
-	case Held, Void:
+	case Held, Void, Outage, Rerate, PeriodClose:
 		e.windowProblem = e.checkWindow()
 	case Consumed:
 		if e.Purchase == "" {
@@ -184,9 +195,10 @@ func (p *Parser) finish() {
 	}
 }
 
-func (p *Parser) require(holds bool, problem string) {
-	if !holds && p.problem == "" {
-		p.problem = problem
+// fail notes a breach of the schema. Only the first is told.
+func (p *Parser) fail(parts ...string) {
+	if p.problem == "" {
+		p.problem = strings.Join(parts, "")
 	}
 }
 
@@ -242,10 +254,7 @@ func unquote(v jsontext.Value) string {
 		return ""
 	}
 	if bytes.IndexByte(v, '\\') < 0 {
-		if len(v) == 2 {
-			return ""
-		}
-		return unsafe.String(&v[1], len(v)-2)
+		return unsafeString(v[1 : len(v)-1])
 	}
 	s, err := jsontext.AppendUnquote(nil, v)
 	if err != nil {
@@ -253,3 +262,6 @@ func unquote(v jsontext.Value) string {
 	}
 	return string(s)
 }
+
+// unsafeString is v as a string without a copy: valid as long as the event's bytes do not change.
+func unsafeString(v []byte) string { return unsafe.String(unsafe.SliceData(v), len(v)) }

@@ -2,6 +2,7 @@ package metering
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"math/bits"
 	"strconv"
@@ -69,6 +70,9 @@ func (q Quantity) Add(r Quantity) Quantity {
 
 // Neg returns -q.
 func (q Quantity) Neg() Quantity {
+	if q.hi == math.MinInt64 && q.lo == 0 {
+		panic("BUG: quantity overflows 128 bits")
+	}
 	lo, carry := bits.Add64(^q.lo, 1, 0)
 	return Quantity{^q.hi + int64(carry), lo}
 }
