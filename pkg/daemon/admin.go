@@ -154,7 +154,9 @@ func (a *Admin) serve(ctx context.Context) error {
 	if err != nil { // somebody still holds a request: it is cut off
 		err = server.Close()
 	}
-	<-served
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
 	if err != nil {
 		return fmt.Errorf("stop admin server: %w", err)
 	}

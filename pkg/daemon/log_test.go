@@ -38,8 +38,10 @@ func TestLogOptions_formatsAndLevels(t *testing.T) {
 
 func TestLogOptions_refusesOthers(t *testing.T) {
 	for _, o := range []LogOptions{
-		{Format: "xml", Level: "info"}, {Format: "text", Level: "loud"},
-		{Format: "text", Level: "info+2"}, {},
+		{Format: "xml", Level: "info"},
+		{Format: "text", Level: "loud"},
+		{Format: "text", Level: "info+2"},
+		{},
 	} {
 		if _, err := o.New(&strings.Builder{}); err == nil {
 			t.Errorf("%+v was accepted", o)
