@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// summarize prints the table and reports whether all is well. With `all`, what was skipped counts
+// as failed, unless it is optional.
+func summarize(w io.Writer, outcomes []outcome, all bool, took time.Duration) bool {
+	var passed, failed, skipped int
+	for i := range outcomes {
+		o := &outcomes[i]
+		for _, s := range o.skipped {
+			note := ""
+			if all && !s.optional() {
+				note = " (a failure: " + everything + " is set)"
+			}
+			_, _ = fmt.Fprintf(w, "SKIPPED %s %s: %s%s\n", o.name, s.what, s.reason, note)
+		}
+		demanded := 0
+		if all {
+			for _, s := range o.skipped {
+				if !s.optional() {
+					demanded++
+				}
+			}
+		}
+		passed += o.passed
+		failed += o.failed + demanded
+		skipped += len(o.skipped) - demanded
+	}
+	_, _ = fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(table, "part\tpassed\tfailed\tskipped\ttime\t")
+	for _, o := range outcomes {
+		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t\n",
+			o.name, o.passed, o.failed, len(o.skipped), o.took.Round(100*time.Millisecond))
+	}
+	_, _ = fmt.Fprintf(table, "all\t%d\t%d\t%d\t%s\t\n",
+		passed, failed, skipped, took.Round(100*time.Millisecond))
+	_ = table.Flush()
+	if len(outcomes) == 0 || passed+failed == 0 {
+		failed++
+		_, _ = fmt.Fprintln(w, "nothing ran: that is a failure")
+	}
+	_, _ = fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	return failed == 0
+}
