@@ -90,3 +90,6 @@ func (s Set) Valid() bool {
 	}
 	return true
 }
+
+// Clone returns a copy that shares nothing with s.
+func (s Set) Clone() Set { return slices.Clone(s) }

@@ -1,0 +1,215 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Catalog is a consistent set of documents and market prices. It may not be changed and read
+// concurrently.
+type Catalog struct {
+	// Revision grows with every change. A [Quote] that was got at another revision may hold less
+	// long than it says.
+	Revision uint64
+
+	documents []Document
+	books     map[string]*book
+	tenants   map[string]*tenant
+	calendars map[string]history[*calendar]
+	market    map[marketKey][]point
+}
+
+// book is all versions of a price book.
+type book struct {
+	name     string
+	versions history[*Version]
+}
+
+// Empty returns a catalog that has nothing.
+func Empty() *Catalog {
+	return &Catalog{
+		books:     make(map[string]*book),
+		tenants:   make(map[string]*tenant),
+		calendars: make(map[string]history[*calendar]),
+		market:    make(map[marketKey][]point),
+	}
+}
+
+// New returns the catalog of the documents, or all that is wrong with them: versions that differ
+// but start together, names that nothing has, contracts that overlap, a book whose currency or time
+// zone changes. Each error names file and line.
+func New(documents []Document) (*Catalog, error) {
+	c := Empty()
+	var errs []error
+	for i := range documents {
+		if err := c.Add(documents[i]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		errs = c.check()
+	}
+	return c, errors.Join(errs...)
+}
+
+// Documents returns the documents that the catalog took in, in the order in which it did.
+func (c *Catalog) Documents() []Document { return c.documents }
+
+// Version returns the document of a kind and name that starts at a second.
+func (c *Catalog) Version(kind, name string, from int64) (Document, bool) {
+	for _, d := range c.documents {
+		if d.Kind == kind && d.Name == name && d.From == from {
+			return d, true
+		}
+	}
+	return Document{}, false
+}
+
+// Add takes one version in. It fails, and changes nothing, where the version contradicts those that
+// are there; adding the same one again does nothing. References to other documents are not checked:
+// what they name may come later.
+func (c *Catalog) Add(d Document) error {
+	if old, ok := c.Version(d.Kind, d.Name, d.From); ok {
+		if string(old.JSON) == string(d.JSON) {
+			return nil
+		}
+		return fmt.Errorf("%s: %s differs from the version at %s that starts at the same instant: "+
+			"a version is immutable, give the change a later effective_from", d.At, d.ID(), old.At)
+	}
+	switch body := d.body.(type) {
+	case *calendar:
+		h := c.calendars[d.Name]
+		h.insert(d.From, body)
+		c.calendars[d.Name] = h
+	case *tenantDoc:
+		t := c.tenant(d.Name)
+		t.versions.insert(d.From, body)
+		t.bind()
+	case *Version:
+		if err := c.addVersion(d, body); err != nil {
+			return err
+		}
+	case *contractDoc:
+		if err := c.addContract(d, body); err != nil {
+			return err
+		}
+	default:
+		panic(fmt.Sprintf("BUG: document %s has no body", d.ID()))
+	}
+	c.documents = append(c.documents, d)
+	c.Revision++
+	return nil
+}
+
+func (c *Catalog) tenant(name string) *tenant {
+	t := c.tenants[name]
+	if t == nil {
+		t = &tenant{contracts: make(map[string]history[*contractDoc])}
+		c.tenants[name] = t
+	}
+	return t
+}
+
+func (c *Catalog) addVersion(d Document, v *Version) error {
+	b := c.books[d.Name]
+	if b == nil {
+		b = &book{name: d.Name}
+		c.books[d.Name] = b
+	}
+	if len(b.versions) > 0 {
+		first := b.versions[0].doc
+		if first.Currency != v.Currency || first.Zone != v.Zone {
+			return fmt.Errorf("%s: %s has %s in %s and cannot become %s in %s: make a new book", d.At,
+				d.ID(), first.Currency, first.Zone, v.Currency, v.Zone)
+		}
+	}
+	b.versions.insert(d.From, v)
+	return nil
+}
+
+func (c *Catalog) addContract(d Document, doc *contractDoc) error {
+	for name, t := range c.tenants {
+		if h := t.contracts[d.Name]; len(h) > 0 && name != doc.tenant {
+			return fmt.Errorf("%s: %s is tenant %s's and cannot become %s's", d.At, d.ID(), name,
+				doc.tenant)
+		}
+	}
+	if doc.end <= d.From {
+		return fmt.Errorf("%s: %s ends before it starts", d.At, d.ID())
+	}
+	t := c.tenant(doc.tenant)
+	h := t.contracts[d.Name]
+	h.insert(d.From, doc)
+	t.contracts[d.Name] = h
+	if a, b := t.overlap(); a != "" {
+		t.contracts[d.Name] = slices.DeleteFunc(h, func(v dated[*contractDoc]) bool {
+			return v.doc == doc
+		})
+		return fmt.Errorf("%s: contracts %s and %s of tenant %s hold at one instant", d.At, a, b,
+			doc.tenant)
+	}
+	t.bind()
+	return nil
+}
+
+// check finds references to what is not there.
+func (c *Catalog) check() []error {
+	var errs []error
+	missing := func(d *Document, what, name string) {
+		errs = append(errs, fmt.Errorf("%s: %s names %s %q, which is not in the catalog", d.At, d.ID(),
+			what, name))
+	}
+	for i := range c.documents {
+		d := &c.documents[i]
+		switch body := d.body.(type) {
+		case *tenantDoc:
+			if c.books[body.book] == nil {
+				missing(d, "price book", body.book)
+			}
+		case *contractDoc:
+			if c.books[body.book] == nil {
+				missing(d, "price book", body.book)
+			}
+			if t := c.tenants[body.tenant]; len(t.versions) == 0 {
+				missing(d, "tenant", body.tenant)
+			}
+		case *Version:
+			for _, name := range body.calendars {
+				if c.calendars[name] == nil {
+					missing(d, "calendar", name)
+				}
+			}
+		}
+	}
+	return errs
+}
+
+// HasTenant reports whether there is a tenant of that name, from whatever second on.
+func (c *Catalog) HasTenant(name string) bool {
+	t := c.tenants[name]
+	return t != nil && len(t.versions) > 0
+}
+
+// BookVersion returns the version of a price book that starts at a second.
+func (c *Catalog) BookVersion(name string, from int64) (*Version, bool) {
+	b := c.books[name]
+	if b == nil {
+		return nil, false
+	}
+	v, ok := b.versions.at(from)
+	return v.doc, ok && v.from == from
+}
+
+// Longest is the longest increment or minimum of any version of a book, in seconds.
+func (c *Catalog) Longest(name string) int64 {
+	b := c.books[name]
+	if b == nil {
+		return 0
+	}
+	longest := slices.MaxFunc(b.versions, func(x, y dated[*Version]) int {
+		return cmp.Compare(x.doc.Longest(), y.doc.Longest())
+	})
+	return longest.doc.Longest()
+}

@@ -1,0 +1,91 @@
+package rating
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/suanpan/suanpan/pkg/catalog"
+	"github.com/suanpan/suanpan/pkg/metering"
+	"github.com/suanpan/suanpan/pkg/money"
+)
+
+// Curve is the cumulative price of one charge: what its first units cost together.
+type Curve struct {
+	price    *catalog.Price
+	currency string
+	factor   money.Amount // of the band
+	unit     money.Amount // price of one unit: the market's, or the book's for the first unit
+}
+
+// CurveOf returns the curve of a charge. It fails where the catalog does not have the price book
+// version that the charge was made from.
+func CurveOf(c *Charge, from *catalog.Catalog) (Curve, error) {
+	version, ok := from.BookVersion(c.Book, c.BookVersion)
+	if !ok {
+		return Curve{}, fmt.Errorf("price book %s has no version that starts at %d", c.Book,
+			c.BookVersion)
+	}
+	price := version.Exact(c.SKU, c.Purchase, c.Region)
+	if price == nil {
+		return Curve{}, fmt.Errorf("price book %s of %d has no price for %s %s", c.Book,
+			c.BookVersion, c.SKU, c.Purchase)
+	}
+	curve := Curve{price: price, currency: version.Currency, factor: price.Multiplier(c.Band)}
+	unit := price.Amount
+	if c.Spot != "" {
+		spot, err := money.Parse(c.Spot)
+		if err != nil {
+			return Curve{}, fmt.Errorf("parse spot price of charge %s: %w", c.Key(), err)
+		}
+		unit = spot
+	}
+	curve.unit = unit.Mul(curve.factor)
+	return curve, nil
+}
+
+// Total is the cost of the first q, rounded once to [money.Scale] decimals, a half away from zero.
+// q is not negative.
+func (c Curve) Total(q metering.Quantity) money.Amount {
+	if q.Sign() < 0 {
+		panic("BUG: a charge has a negative quantity: " + q.String())
+	}
+	one := big.NewInt(1)
+	units := q.Big()
+	switch {
+	case c.price.Package != nil:
+		packages, rest := new(big.Int).QuoRem(units, c.price.Package, new(big.Int))
+		if rest.Sign() > 0 {
+			packages.Add(packages, one)
+		}
+		return c.unit.MulRatio(packages, one, money.Scale, money.HalfUp)
+	case c.price.Ladder != nil:
+		return c.climb(units).MulRatio(one, c.price.Per.Nano(), money.Scale, money.HalfUp)
+	}
+	return c.unit.MulRatio(units, c.price.Per.Nano(), money.Scale, money.HalfUp)
+}
+
+// climb returns the sum over the tiers of billionths of the base unit times the price of a unit.
+func (c Curve) climb(units *big.Int) money.Amount {
+	var sum money.Amount
+	done := new(big.Int)
+	for _, tier := range c.price.Ladder.Tiers {
+		price := tier.Price.Mul(c.factor)
+		reached := tier.UpTo == nil || units.Cmp(tier.UpTo) <= 0
+		if c.price.Ladder.Volume {
+			if reached {
+				return price.MulInt(units)
+			}
+			continue
+		}
+		end := units
+		if !reached {
+			end = tier.UpTo
+		}
+		sum = sum.Add(price.MulInt(new(big.Int).Sub(end, done)))
+		if reached {
+			return sum
+		}
+		done = end
+	}
+	panic("BUG: a ladder ends")
+}
