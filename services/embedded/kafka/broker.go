@@ -61,7 +61,7 @@ func Start(ctx context.Context, config Config, log *slog.Logger) (*Broker, error
 		lock.Close()
 		return nil, fmt.Errorf("start broker on %s: %w", config.DataDir, err)
 	}
-	b.stop = context.AfterFunc(ctx, b.Close)
+	b.stop = context.AfterFunc(ctx, b.shutdown)
 	return b, nil
 }
 
@@ -114,8 +114,12 @@ func (b *Broker) Addr() string { return b.addr }
 
 // Close stops the broker. It may be called more than once.
 func (b *Broker) Close() {
+	b.stop()
+	b.shutdown()
+}
+
+func (b *Broker) shutdown() {
 	b.once.Do(func() {
-		b.stop()
 		b.cluster.Close()
 		b.lock.Close()
 	})

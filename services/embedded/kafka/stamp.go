@@ -72,7 +72,7 @@ func stampBatch(raw []byte, now int64) ([]byte, error) {
 	if len(raw) < batchHeader {
 		return raw, nil
 	}
-	if crc32.Checksum(raw[attributesAt:], castagnoli) != binary.BigEndian.Uint32(raw[crcAt:]) {
+	if checksum(raw) != binary.BigEndian.Uint32(raw[crcAt:]) {
 		return raw, nil
 	}
 	first := binary.BigEndian.Uint64(raw[firstTimeAt:])
@@ -84,9 +84,11 @@ func stampBatch(raw []byte, now int64) ([]byte, error) {
 	}
 	binary.BigEndian.PutUint64(raw[firstTimeAt:], uint64(now))
 	binary.BigEndian.PutUint64(raw[maxTimeAt:], uint64(now))
-	binary.BigEndian.PutUint32(raw[crcAt:], crc32.Checksum(raw[attributesAt:], castagnoli))
+	binary.BigEndian.PutUint32(raw[crcAt:], checksum(raw))
 	return raw, nil
 }
+
+func checksum(raw []byte) uint32 { return crc32.Checksum(raw[attributesAt:], castagnoli) }
 
 // levelBatch encodes a batch anew, uncompressed, with all its records at the same time.
 func levelBatch(raw []byte) ([]byte, error) {
@@ -100,7 +102,7 @@ func levelBatch(raw []byte) ([]byte, error) {
 	}
 	batch.Records = nil
 	for _, r := range records {
-		r.TimestampDelta64 = 0
+		r.TimestampDelta, r.TimestampDelta64 = 0, 0
 		r.Length = 0
 		body := r.AppendTo(nil)[1:] // without the length, which is 0 here, so one byte
 		batch.Records = binary.AppendVarint(batch.Records, int64(len(body)))
