@@ -19,6 +19,7 @@ type Catalog struct {
 	tenants   map[string]*tenant
 	calendars map[string]history[*calendar]
 	market    map[marketKey][]point
+	batches   map[string]string // the apply that the first version of a kind and name came with
 }
 
 // book is all versions of a price book.
@@ -34,6 +35,7 @@ func Empty() *Catalog {
 		tenants:   make(map[string]*tenant),
 		calendars: make(map[string]history[*calendar]),
 		market:    make(map[marketKey][]point),
+		batches:   make(map[string]string),
 	}
 }
 

@@ -1,0 +1,58 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/suanpan/suanpan/pkg/metering"
+)
+
+// Entry is a document as the log has it.
+type Entry struct {
+	Document
+	Appended int64  // second at which the log appended it
+	Batch    string // names the apply that it was part of
+	Replay   bool   // loaded before any usage: it may start in the past
+}
+
+// firstsMayBePast are the kinds whose first versions may start in the past: nothing can have been
+// rated by them before.
+var firstsMayBePast = []string{"Calendar", "Tenant", "PriceBook"}
+
+// AddEntry takes a document from the log in, or says why it must be ignored: all who read the log
+// decide alike. A version must be known before anything can be rated by it, so it may not start
+// before its append time plus the longest increment or minimum of any book.
+func (c *Catalog) AddEntry(e Entry) error {
+	first, seen := c.batches[e.ID()]
+	allowed := e.Replay || slices.Contains(firstsMayBePast, e.Kind) && (!seen || first == e.Batch)
+	if earliest := c.Earliest(e.Appended, e.Document); !allowed && e.From < earliest {
+		return fmt.Errorf("%s: %s starts at %s, before the earliest instant that it could, %s", e.At,
+			e.ID(), metering.Instant(e.From*1e9), metering.Instant(earliest*1e9))
+	}
+	if err := c.Add(e.Document); err != nil {
+		return err
+	}
+	if !seen {
+		c.batches[e.ID()] = e.Batch
+	}
+	return nil
+}
+
+// Earliest is the earliest second at which a version that is appended at a second may start, unless
+// it is a first one: what is rated before may reach that far.
+func (c *Catalog) Earliest(appended int64, d Document) int64 {
+	var longest int64
+	for name := range c.books {
+		longest = max(longest, c.Longest(name))
+	}
+	if v, ok := d.body.(*Version); ok {
+		longest = max(longest, v.Longest())
+	}
+	return appended + longest
+}
+
+// HasFirst reports whether the log has a version of the document's kind and name already.
+func (c *Catalog) HasFirst(d Document) bool {
+	_, seen := c.batches[d.ID()]
+	return seen
+}

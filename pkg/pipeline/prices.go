@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/suanpan/suanpan/pkg/catalog"
+	"github.com/suanpan/suanpan/pkg/metering"
+)
+
+// Headers of catalog and market records.
+const (
+	HeaderBatch  = "suanpan-apply"  // names the apply that a document was part of
+	HeaderReplay = "suanpan-replay" // not empty: loaded before any usage, may start in the past
+)
+
+// settleDelay is how long after the end of a window its prices are read: by then the log has all
+// that may change them.
+const settleDelay = 5 * time.Second
+
+// Ignored is a record of the catalog or market topic that no reader takes in.
+type Ignored struct {
+	Record
+	Why    string
+	Reason metering.Reason // of a market price that is a dead letter; "" otherwise
+}
+
+// Prices is the catalog as the log has it. It belongs to one loop.
+type Prices struct {
+	Catalog *catalog.Catalog
+	Ignored []Ignored // in the order of the log
+
+	documents Tail
+	market    Tail
+	parser    *metering.Parser
+	readAt    time.Time
+}
+
+// NewPrices returns a catalog that Refresh fills from the two topics.
+func NewPrices(documents, market Tail) *Prices {
+	return &Prices{
+		Catalog: catalog.Empty(), documents: documents, market: market,
+		parser: metering.NewParser(),
+	}
+}
+
+// Refresh reads both topics to their ends.
+func (p *Prices) Refresh(ctx context.Context, now time.Time) error {
+	records, err := p.documents.ReadToEnd(ctx)
+	if err != nil {
+		return fmt.Errorf("read catalog: %w", err)
+	}
+	for _, r := range records {
+		p.document(r)
+	}
+	records, err = p.market.ReadToEnd(ctx)
+	if err != nil {
+		return fmt.Errorf("read market: %w", err)
+	}
+	for _, r := range records {
+		p.price(r)
+	}
+	p.readAt = now
+	return nil
+}
+
+// Settled reports whether all that may price the seconds before an instant was read.
+func (p *Prices) Settled(end metering.Instant) bool {
+	return !p.readAt.IsZero() && metering.Instant(p.readAt.Add(-settleDelay).UnixNano()) >= end
+}
+
+func (p *Prices) document(r Record) {
+	at := fmt.Sprintf("%s/%d", r.Topic, r.Offset)
+	docs, err := catalog.Parse(at, r.Value)
+	if err == nil && len(docs) != 1 {
+		err = fmt.Errorf("%s: a record has one document, not %d", at, len(docs))
+	}
+	if err == nil {
+		err = p.Catalog.AddEntry(catalog.Entry{
+			Document: docs[0], Appended: r.Time.Unix(), Batch: header(r, HeaderBatch),
+			Replay: header(r, HeaderReplay) != "",
+		})
+	}
+	if err != nil {
+		p.Ignored = append(p.Ignored, Ignored{Record: r, Why: err.Error()})
+	}
+}
+
+func (p *Prices) price(r Record) {
+	var e metering.Event
+	rejection := p.parser.Parse(r.Value, &e)
+	if rejection == nil {
+		rejection = e.Problem()
+	}
+	if rejection == nil && e.Kind != metering.MarketPrice {
+		rejection = metering.Reject(metering.Misrouted, "only market prices go to this topic")
+	}
+	if rejection != nil {
+		p.Ignored = append(p.Ignored, Ignored{r, rejection.Detail, rejection.Reason})
+		return
+	}
+	if header(r, HeaderReplay) == "" && e.At < metering.Instant(r.Time.UnixNano()) {
+		why := fmt.Sprintf("it holds from %s, but was published at %s", e.At,
+			r.Time.UTC().Format(time.RFC3339Nano))
+		p.Ignored = append(p.Ignored, Ignored{Record: r, Why: why})
+		return
+	}
+	if rejection := p.Catalog.AddMarket(&e); rejection != nil {
+		p.Ignored = append(p.Ignored, Ignored{r, rejection.Detail, rejection.Reason})
+	}
+}
+
+func header(r Record, key string) string {
+	for _, h := range r.Headers {
+		if h.Key == key {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
