@@ -11,33 +11,28 @@ import (
 // as failed, unless it is optional.
 func summarize(w io.Writer, outcomes []outcome, all bool, took time.Duration) bool {
 	var passed, failed, skipped int
-	for i := range outcomes {
-		o := &outcomes[i]
+	rows := make([]string, 0, len(outcomes))
+	for _, o := range outcomes {
+		demanded := 0
 		for _, s := range o.skipped {
 			note := ""
 			if all && !s.optional() {
+				demanded++
 				note = " (a failure: " + everything + " is set)"
 			}
 			_, _ = fmt.Fprintf(w, "SKIPPED %s %s: %s%s\n", o.name, s.what, s.reason, note)
 		}
-		demanded := 0
-		if all {
-			for _, s := range o.skipped {
-				if !s.optional() {
-					demanded++
-				}
-			}
-		}
 		passed += o.passed
 		failed += o.failed + demanded
 		skipped += len(o.skipped) - demanded
+		rows = append(rows, fmt.Sprintf("%s\t%d\t%d\t%d\t%s\t", o.name, o.passed,
+			o.failed+demanded, len(o.skipped)-demanded, o.took.Round(100*time.Millisecond)))
 	}
 	_, _ = fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(table, "part\tpassed\tfailed\tskipped\ttime\t")
-	for _, o := range outcomes {
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t\n",
-			o.name, o.passed, o.failed, len(o.skipped), o.took.Round(100*time.Millisecond))
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(table, row)
 	}
 	_, _ = fmt.Fprintf(table, "all\t%d\t%d\t%d\t%s\t\n",
 		passed, failed, skipped, took.Round(100*time.Millisecond))
