@@ -1,6 +1,10 @@
 package metering
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
 
 // The limits as messages show them.
 var (
@@ -57,6 +61,9 @@ var schemas = map[string]*schema{
 		{"market_offset", false, readCount},
 	}},
 }
+
+// Types returns the CloudEvents types that are known, in ascending order.
+func Types() []string { return slices.Sorted(maps.Keys(schemas)) }
 
 // text reads a string within the limit. in and name say where it is, as "data." and "tenant" do.
 func (p *Parser) text(in, name string) string {

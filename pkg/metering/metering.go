@@ -13,7 +13,7 @@ type Reason string
 const (
 	InvalidJSON     Reason = "invalid_json"     // not a JSON object
 	UnknownType     Reason = "unknown_type"     // not one of our event types
-	InvalidEvent    Reason = "invalid_event"    // missing or empty fields, malformed times, over a limit
+	InvalidEvent    Reason = "invalid_event"    // missing or empty fields, malformed times, a limit
 	NoTenant        Reason = "no_tenant"        // the catalog has no such tenant
 	InvalidWindow   Reason = "invalid_window"   // the window is empty, too long or before the session
 	InvalidAmount   Reason = "invalid_amount"   // not a plain decimal above 0, or too many digits
