@@ -54,22 +54,27 @@ type Task struct {
 func Run(
 	ctx context.Context, log *slog.Logger, reg prometheus.Registerer, tasks []Task,
 ) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	inner, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
+	defer cancel()
+	defer close(ended)
 	go func() {
 		select {
 		case s := <-signals:
-			// From here on the signals have their default effect: the next one kills.
-			signal.Reset(syscall.SIGTERM, syscall.SIGINT)
 			log.Info("stopping; a second signal kills", "signal", s.String())
-			cancel(nil)
-		case <-ctx.Done():
+		case <-ctx.Done(): // perhaps by a signal that the caller has caught
+			log.Info("stopping; a signal kills")
+		case <-ended:
+			return
 		}
+		// From here on the signals have their default effect, whoever else caught them.
+		signal.Reset(syscall.SIGTERM, syscall.SIGINT)
+		cancel()
 	}()
-	return supervise(ctx, log, reg, tasks)
+	return supervise(inner, log, reg, tasks)
 }
 
 // running is a task that has been started.

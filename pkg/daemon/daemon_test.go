@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -225,7 +226,10 @@ func child(run func(context.Context) error) {
 		_, _ = os.Stdout.WriteString("started\n")
 		return run(ctx)
 	}}
-	if err := Run(context.Background(), log, nil, []Task{task}); err != nil {
+	// Programs catch signals for their whole life; Run must cope with that.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := Run(ctx, log, nil, []Task{task}); err != nil {
 		log.Error("ended", "error", err)
 		os.Exit(1)
 	}
