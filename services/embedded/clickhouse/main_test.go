@@ -16,10 +16,16 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary be the child that Start runs.
+// envTestParent makes the test binary a parent, see runParent.
+const envTestParent = "SUANPAN_TEST_PARENT"
+
+// TestMain lets the test binary be the child that Start runs, or such a child's parent.
 func TestMain(m *testing.M) {
-	if os.Getenv(envChild) != "" {
+	switch {
+	case os.Getenv(envChild) != "":
 		os.Exit(runChild())
+	case os.Getenv(envTestParent) != "":
+		os.Exit(runParent())
 	}
 	os.Exit(m.Run())
 }
