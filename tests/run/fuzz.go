@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
-	"regexp"
+	"path/filepath"
 	"strings"
 )
 
@@ -16,7 +19,7 @@ func fuzz(ctx context.Context, out io.Writer) result {
 	if duration == "" {
 		duration = "10s"
 	}
-	list, err := output(ctx, "go", "list", "-f",
+	list, err := output(ctx, "go", "list", "-e", "-f",
 		"{{.ImportPath}} {{.Dir}} {{join .TestGoFiles \" \"}} {{join .XTestGoFiles \" \"}}", "./...")
 	if err != nil {
 		_, _ = fmt.Fprintf(out, "list packages: %v\n", err)
@@ -40,25 +43,34 @@ func fuzz(ctx context.Context, out io.Writer) result {
 	return r
 }
 
-// fuzzTarget is how a fuzz target begins.
-var fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
-
 // fuzzTargets lists the fuzz targets in the named files of a folder.
 func fuzzTargets(dir string, files []string) ([]string, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open folder: %w", err)
-	}
-	defer func() { _ = root.Close() }()
 	var names []string
 	for _, file := range files {
-		text, err := root.ReadFile(file)
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, file), nil,
+			parser.SkipObjectResolution)
 		if err != nil {
-			return names, fmt.Errorf("read test: %w", err)
+			return names, fmt.Errorf("parse test: %w", err)
 		}
-		for _, found := range fuzzTarget.FindAllSubmatch(text, -1) {
-			names = append(names, string(found[1]))
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil &&
+				strings.HasPrefix(f.Name.Name, "Fuzz") && takesF(f) {
+				names = append(names, f.Name.Name)
+			}
 		}
 	}
 	return names, nil
+}
+
+// takesF reports whether a function's one parameter is a *testing.F.
+func takesF(f *ast.FuncDecl) bool {
+	if f.Type.Params.NumFields() != 1 {
+		return false
+	}
+	pointer, ok := f.Type.Params.List[0].Type.(*ast.StarExpr)
+	if !ok {
+		return false
+	}
+	selector, ok := pointer.X.(*ast.SelectorExpr)
+	return ok && selector.Sel.Name == "F"
 }

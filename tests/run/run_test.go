@@ -206,7 +206,8 @@ func TestCheck_exitCodeDecides(t *testing.T) {
 func TestFuzzTargets(t *testing.T) {
 	dir := t.TempDir()
 	text := "package p\n\nfunc FuzzA(f *testing.F) {\n}\n\nfunc FuzzB(fuzz *testing.F) {}\n" +
-		"// func FuzzC(f *testing.F)\nfunc FuzzyD(t *testing.T) {}\n"
+		"// func FuzzC(f *testing.F)\nfunc FuzzyD(t *testing.T) {}\n" +
+		"var text = `\nfunc FuzzE(f *testing.F) {}\n`\n"
 	if err := os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
