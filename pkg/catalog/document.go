@@ -82,7 +82,7 @@ func (d Document) WithFrom(second int64) (Document, error) {
 		panic("BUG: parse canonical document: " + err.Error())
 	}
 	top := root.Content[0]
-	at := metering.Instant(second * 1e9).String()
+	at := metering.InstantOf(second).String()
 	if n := member(top, "effective_from"); n != nil {
 		n.Value = at
 	} else {

@@ -27,7 +27,7 @@ func (c *Catalog) AddEntry(e Entry) error {
 	allowed := e.Replay || slices.Contains(firstsMayBePast, e.Kind) && (!seen || first == e.Batch)
 	if earliest := c.Earliest(e.Appended, e.Document); !allowed && e.From < earliest {
 		return fmt.Errorf("%s: %s starts at %s, before the earliest instant that it could, %s", e.At,
-			e.ID(), metering.Instant(e.From*1e9), metering.Instant(earliest*1e9))
+			e.ID(), metering.InstantOf(e.From), metering.InstantOf(earliest))
 	}
 	if err := c.Add(e.Document); err != nil {
 		return err
@@ -55,4 +55,29 @@ func (c *Catalog) Earliest(appended int64, d Document) int64 {
 func (c *Catalog) HasFirst(d Document) bool {
 	_, seen := c.batches[d.ID()]
 	return seen
+}
+
+// Same returns the version that a document repeats: the one with its effective_from or, where the
+// document has none, the newest one, if all else is equal.
+func (c *Catalog) Same(d Document) (Document, bool) {
+	var same Document
+	found := false
+	for _, old := range c.documents {
+		if old.ID() != d.ID() || found && old.From < same.From {
+			continue
+		}
+		if d.Set && old.From != d.From {
+			continue
+		}
+		same, found = old, true
+	}
+	if !found {
+		return Document{}, false
+	}
+	again, err := d.WithFrom(same.From)
+	if err != nil {
+		return Document{}, false
+	}
+	dated, err := same.WithFrom(same.From)
+	return same, err == nil && string(again.JSON) == string(dated.JSON)
 }

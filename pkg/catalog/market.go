@@ -19,7 +19,7 @@ type point struct {
 // second is the first whole second at which the point holds.
 func (p point) second() int64 {
 	s := p.at.Second()
-	if p.at > metering.Instant(s*1e9) {
+	if p.at > metering.InstantOf(s) {
 		s++
 	}
 	return s

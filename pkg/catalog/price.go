@@ -44,7 +44,7 @@ func (p Per) Base() string {
 
 // Nano is the number of billionths of the base unit in one unit of the price.
 func (p Per) Nano() *big.Int {
-	return new(big.Int).Mul(big.NewInt(max(p.Seconds, 1)), big.NewInt(1e9))
+	return new(big.Int).Mul(big.NewInt(max(p.Seconds, 1)), big.NewInt(1_000_000_000))
 }
 
 // Price is what a SKU costs for a purchase, in a region or everywhere.

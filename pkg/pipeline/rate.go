@@ -306,7 +306,7 @@ func (r *Rater) settled(e *metering.Event, record *Record) (end metering.Instant
 	if e.Kind == metering.Consumed {
 		end = e.At
 	}
-	limit := received(record) + metering.Instant(metering.FutureSeconds*1e9)
+	limit := received(record) + metering.InstantOf(metering.FutureSeconds)
 	return end, end > limit || r.config.Prices.Settled(end)
 }
 

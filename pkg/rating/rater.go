@@ -151,11 +151,11 @@ func noPrice(q *catalog.Query, at int64, per string) *metering.Rejection {
 	}
 	return metering.Reject(metering.NoPrice, "tenant %s has no price per %s for %s %s%s at %s: "+
 		"apply a price book version that covers it, then retry", q.Tenant, per, q.SKU, q.Purchase,
-		region, metering.Instant(at*1e9))
+		region, metering.InstantOf(at))
 }
 
 func future(end, received metering.Instant) *metering.Rejection {
-	if received != 0 && end > received+metering.Instant(metering.FutureSeconds)*1e9 {
+	if received != 0 && end > received+metering.InstantOf(metering.FutureSeconds) {
 		return metering.Reject(metering.Future, "it ends at %s, more than %d s after the log had it: "+
 			"check the sender's clock", end, metering.FutureSeconds)
 	}
