@@ -3,8 +3,9 @@
 //
 // An append is acknowledged after an fsync of the record batch; so are committed offsets. Records
 // are kept for ever and read from disk; memory holds an index entry per batch only. What it does
-// not do: it handles one request at a time, it reads its whole log when it starts, and it does not
-// notice when an fsync fails. From a few hundred GiB on, run a Kafka cluster.
+// not do: it handles one request at a time, it does not notice when an fsync fails, and when it
+// starts it reads its whole log, which then takes about that much memory for a moment. Once the
+// log, compressed, no longer fits into memory, run a Kafka cluster.
 package kafka
 
 import (
@@ -16,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -102,6 +104,7 @@ func (b *Broker) start(config Config, log *slog.Logger) error {
 		listener.Close()
 		return err
 	}
+	debug.FreeOSMemory() // loading reads the whole log, and needs none of it afterwards
 	stamp := &stamper{topic: b.cluster.TopicInfo, topicID: b.cluster.TopicIDInfo, log: log}
 	b.cluster.ControlKey(int16(kmsg.Produce), stamp.control)
 	listener.open()
