@@ -18,6 +18,10 @@
 //     the engine's memory first, within its memory cap.
 //   - INSERT ... FORMAT x streams its body; INSERT ... VALUES and any other statement must fit in
 //     16 MiB. INSERT ... SELECT ... FROM input() is refused by the library.
+//   - An empty answer in the Native format has no header block, so it has no column names.
+//   - Bodies and answers may be packed by gzip (Content-Encoding; enable_http_compression=1) and
+//     in ClickHouse's own frames of LZ4 or ZSTD (decompress=1; compress=1, always LZ4). On one
+//     machine neither is worth its time.
 //   - There are no sessions (session_id is accepted and ignored), no external tables, no
 //     KILL QUERY by query_id, and one user.
 //   - Tables of the MergeTree family fsync each inserted part unless their definition says
