@@ -17,6 +17,9 @@ const (
 
 const nanos = 1_000_000_000
 
+// InstantOf is the instant at which a whole second begins.
+func InstantOf(second int64) Instant { return Instant(second * nanos) }
+
 // Second is the whole second that the instant lies in.
 func (i Instant) Second() int64 {
 	s := int64(i) / nanos
