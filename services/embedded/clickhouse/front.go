@@ -143,7 +143,10 @@ func (f *front) insert(a *answer, h *handle, q *request) error {
 func (f *front) query(ctx context.Context, a *answer, h *handle, q *request) error {
 	if q.st.keyword == "SELECT" || q.st.keyword == "WITH" {
 		stop := context.AfterFunc(ctx, func() { f.pool.kill(h) })
-		defer stop()
+		defer func() {
+			// A kill that is under way must not hit the connection's next statement.
+			h.dirty = !stop() || h.dirty
+		}()
 	}
 	if q.st.streams(firstOf(q.st.format, q.format)) && !q.whole {
 		err := h.stream(q.text, q.format, q.params, func(block []byte) error {
