@@ -174,8 +174,8 @@ func (a Amount) String() string {
 	return s
 }
 
-// Fixed prints a with exactly the given number of decimals. a must not have more: rounding is a step
-// of its own.
+// Fixed prints a with exactly the given number of decimals. a must not have more: rounding is a
+// step of its own.
 func (a Amount) Fixed(places int) string {
 	if !a.d.Shift(int32(places)).IsInteger() {
 		panic(fmt.Sprintf("BUG: %s has more than %d decimals", a, places))

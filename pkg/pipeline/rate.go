@@ -87,7 +87,7 @@ type RateReport struct {
 	Rejected  map[metering.Reason]int
 	Rows      int // that were written
 	Commits   int
-	Ignored   int                   // new records of the catalog and market topics that must be ignored
+	Ignored   int                   // new catalog and market records that must be ignored
 	FlushTime time.Duration         // that the last write took
 	Lag       map[int]time.Duration // by partition: how old the last rated record is
 	State     int64                 // bytes

@@ -6,8 +6,8 @@ import (
 	"github.com/suanpan/suanpan/pkg/catalog"
 )
 
-// Ledger is a set of rows in memory, by the same rules as a store: of the states of a row the larger
-// wins, of the facts of a session and of repeated events the first in the log.
+// Ledger is a set of rows in memory, by the same rules as a store: of the states of a row the
+// larger wins, of the facts of a session and of repeated events the first in the log.
 type Ledger struct {
 	sessions map[ledgerSession]SessionRow
 	voids    map[HourKey]VoidRow

@@ -55,7 +55,8 @@ func NewRater(from *catalog.Catalog, stored map[string]Stored) *Rater {
 // Rate takes one event in. A rejected event changes nothing. received is when the log
 // received the record, 0 where it is not known. What [Rater.Need] says of the event must have
 // been loaded.
-func (r *Rater) Rate(e *metering.Event, at Position, received metering.Instant) *metering.Rejection {
+func (r *Rater) Rate(e *metering.Event, at Position, received metering.Instant,
+) *metering.Rejection {
 	switch e.Kind {
 	case metering.Held:
 		return r.held(e, at, received)
@@ -81,7 +82,8 @@ func (r *Rater) knownTenant(e *metering.Event) *metering.Rejection {
 	return nil
 }
 
-func (r *Rater) held(e *metering.Event, at Position, received metering.Instant) *metering.Rejection {
+func (r *Rater) held(e *metering.Event, at Position, received metering.Instant,
+) *metering.Rejection {
 	key := SessionKey{e.Tenant, e.Session}
 	s := r.sessions[key]
 	if s == nil || !s.known {
@@ -257,7 +259,8 @@ func (r *Rater) void(e *metering.Event, received metering.Instant) *metering.Rej
 	return nil
 }
 
-func (r *Rater) consume(e *metering.Event, at Position, received metering.Instant) *metering.Rejection {
+func (r *Rater) consume(e *metering.Event, at Position, received metering.Instant,
+) *metering.Rejection {
 	if rejection := r.knownTenant(e); rejection != nil {
 		return rejection
 	}

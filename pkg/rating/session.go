@@ -130,8 +130,8 @@ func (s *session) conflict(e *metering.Event) *metering.Rejection {
 	return nil
 }
 
-// windows are the seconds that an event covers of a SKU: its window, and the session's minimum, both
-// widened to the increments that begin at the anchor. Either may be empty.
+// windows are the seconds that an event covers of a SKU: its window, and the session's minimum,
+// both widened to the increments that begin at the anchor. Either may be empty.
 func (s *session) windows(k *sku, e *metering.Event) [2]window {
 	anchor := e.Anchor()
 	var w [2]window

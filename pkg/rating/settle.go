@@ -47,7 +47,8 @@ func Settle(sums Sums, from *catalog.Catalog) ([]Settled, error) {
 }
 
 // SummaryHeader is the first line of a summary.
-const SummaryHeader = "tenant,billing_period,sku,purchase,band,base_quantity,base_unit,amount,currency"
+const SummaryHeader = "tenant,billing_period,sku,purchase,band," +
+	"base_quantity,base_unit,amount,currency"
 
 // Summary adds settled charges up by tenant, period, SKU, purchase and band and prints them as CSV
 // lines without the header, in bytewise order of these columns. What comes to nothing is left out.

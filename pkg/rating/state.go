@@ -38,7 +38,8 @@ func (r *Rater) Need(e *metering.Event, need *Need) {
 		need.Sessions[key] = true
 	}
 	hours := func(w window) {
-		for hour := metering.HourOf(w.from); hour < w.until && hour <= stored.Hour; hour += metering.Hour {
+		until := min(w.until, stored.Hour+metering.Hour)
+		for hour := metering.HourOf(w.from); hour < until; hour += metering.Hour {
 			if s != nil && s.hours[hour] != nil {
 				continue
 			}
