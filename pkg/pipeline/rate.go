@@ -26,6 +26,7 @@ const (
 	retryMin     = 100 * time.Millisecond
 	retryMax     = 5 * time.Second
 	refreshEvery = time.Second
+	clockSkew    = 10 * time.Second // by which the log's clock may be ahead of ours
 )
 
 // RaterConfig says how a rater works. Rows, Log, Group, Prices and Partition are required.
@@ -145,15 +146,16 @@ func (r *Rater) step(ctx context.Context, now time.Time, report *RateReport) err
 		return err
 	}
 	s := r.state
-	if now.Sub(r.config.Prices.readAt) >= refreshEvery {
-		if err := r.config.Prices.Refresh(ctx, now); err != nil {
-			return err
-		}
-		r.ignored(now, report)
-	}
 	records, err := r.read(ctx, report)
 	if err != nil {
 		return err
+	}
+	if r.stale(records, now) {
+		if err := r.config.Prices.Refresh(ctx, now); err != nil {
+			s.backlog = records
+			return err
+		}
+		r.ignored(now, report)
 	}
 	for len(records) > 0 {
 		n := min(len(records), rateChunk)
@@ -165,6 +167,21 @@ func (r *Rater) step(ctx context.Context, now time.Time, report *RateReport) err
 	}
 	report.State = s.rater.Bytes()
 	return r.flush(ctx, now, report)
+}
+
+// stale reports whether catalog and market must be read before the records are rated: what was
+// appended to them before a record was must be known when it is rated.
+func (r *Rater) stale(records []Record, now time.Time) bool {
+	readAt := r.config.Prices.readAt
+	if now.Sub(readAt) >= refreshEvery {
+		return true
+	}
+	for i := range records {
+		if records[i].Time.After(readAt.Add(-clockSkew)) {
+			return true
+		}
+	}
+	return false
 }
 
 // read returns the records to be rated next: those that could not be rated before, else those whose

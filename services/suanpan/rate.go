@@ -27,10 +27,10 @@ func rateCommand() *cobra.Command {
 		Short: "Rate a file of events offline",
 		Long: `Rate a file of events offline, by the same rules as the rating service.
 
-The catalog is a YAML or JSON file, or a folder of such files; the events are CloudEvents, one a line.
-Market prices in the file are read first, whatever their place. Line items are printed as JSON lines,
-with the columns of the line_items view; with --summary, their settled sums as CSV. Events that are not
-accepted are named on standard error, one a line, as "rejected ID: reason".`,
+The catalog is a YAML or JSON file, or a folder of such files; the events are CloudEvents, one a
+line. Market prices in the file are read first, whatever their place. Line items are printed as JSON
+lines, with the columns of the line_items view; with --summary, their settled sums as CSV. Events
+that are not accepted are named on standard error, one a line, as "rejected ID: reason".`,
 		Example: `  suanpan rate --catalog catalog.yaml --events events.jsonl --summary
   zcat events.jsonl.gz | suanpan rate --catalog prices/ --events - | jq -c .amount`,
 		Args: cobra.NoArgs,

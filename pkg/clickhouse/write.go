@@ -1,0 +1,226 @@
+package clickhouse
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+
+	"github.com/suanpan/suanpan/pkg/metering"
+	"github.com/suanpan/suanpan/pkg/rating"
+)
+
+// Write writes changed rows durably: sessions first, then voids, consumed and hours, each in one
+// statement, and hours in one for each month. After an error any part of them may have been
+// written, or may yet be; writing them again is right.
+func (s *Store) Write(ctx context.Context, changes *rating.Changes) error {
+	if err := s.writeSessions(ctx, changes.Sessions); err != nil {
+		return err
+	}
+	if err := s.writeVoids(ctx, changes.Voids); err != nil {
+		return err
+	}
+	if err := s.writeConsumed(ctx, changes.Consumed); err != nil {
+		return err
+	}
+	for _, month := range byMonth(changes.Hours) {
+		if err := s.writeHours(ctx, month); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byMonth splits rows by the partitions that they are kept in: an insert into several of them may
+// land in part.
+func byMonth(rows []rating.Row) [][]*rating.Row {
+	months := make(map[int][]*rating.Row)
+	last, end, month := 0, int64(0), int64(0)
+	for i := range rows {
+		if hour := rows[i].Hour; hour < month || hour >= end {
+			t := time.Unix(hour, 0).UTC()
+			first := time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+			last = t.Year()*12 + int(t.Month())
+			month, end = first.Unix(), first.AddDate(0, 1, 0).Unix()
+		}
+		months[last] = append(months[last], &rows[i])
+	}
+	out := make([][]*rating.Row, 0, len(months))
+	for _, rows := range months {
+		out = append(out, rows)
+	}
+	slices.SortFunc(out, func(a, b []*rating.Row) int { return cmp.Compare(a[0].Hour, b[0].Hour) })
+	return out
+}
+
+// columnOf makes the values of a column.
+func columnOf[R, V any](rows []R, value func(*R) V) []V {
+	values := make([]V, len(rows))
+	for i := range rows {
+		values[i] = value(&rows[i])
+	}
+	return values
+}
+
+type sessionRow = rating.SessionRow
+
+func (s *Store) writeSessions(ctx context.Context, rows []sessionRow) error {
+	return s.insert(ctx, "sessions", len(rows),
+		field{"tenant", "String", columnOf(rows, func(r *sessionRow) string { return r.Tenant })},
+		field{"session", "String", columnOf(rows, func(r *sessionRow) string { return r.Session })},
+		field{"sku", "String", columnOf(rows, func(r *sessionRow) string { return r.SKU })},
+		field{"held", "Int64", columnOf(rows, func(r *sessionRow) int64 { return r.Milli })},
+		field{"project", "String", columnOf(rows, func(r *sessionRow) string { return r.Project })},
+		field{"lease", "String", columnOf(rows, func(r *sessionRow) string { return r.Lease })},
+		field{"purchase", "String",
+			columnOf(rows, func(r *sessionRow) string { return string(r.Purchase) })},
+		field{"region", "String", columnOf(rows, func(r *sessionRow) string { return r.Region })},
+		field{"node", "String", columnOf(rows, func(r *sessionRow) string { return r.Node })},
+		field{"session_start", "Int64",
+			columnOf(rows, func(r *sessionRow) int64 { return int64(r.SessionStart) })},
+		field{"resumed", "Bool", columnOf(rows, func(r *sessionRow) bool { return r.Resumed })},
+		field{"labels", labelsType, columnOf(rows, func(r *sessionRow) any { return labels(r.Labels) })},
+		field{"partition", "Int32",
+			columnOf(rows, func(r *sessionRow) int32 { return int32(r.Partition) })},
+		field{"offset", "Int64", columnOf(rows, func(r *sessionRow) int64 { return r.Offset })},
+		field{"version", "UInt64", columnOf(rows, func(r *sessionRow) uint64 { return r.FirstWins() })})
+}
+
+type voidRow = rating.VoidRow
+
+func (s *Store) writeVoids(ctx context.Context, rows []voidRow) error {
+	return s.insert(ctx, "voids", len(rows),
+		field{"tenant", "String", columnOf(rows, func(r *voidRow) string { return r.Tenant })},
+		field{"hour", "DateTime('UTC')", columnOf(rows, func(r *voidRow) int64 { return r.Hour })},
+		field{"session", "String", columnOf(rows, func(r *voidRow) string { return r.Session })},
+		field{"seconds", "Array(UInt16)",
+			columnOf(rows, func(r *voidRow) []uint16 { return flatten(r.Seconds) })},
+		field{"version", "UInt64",
+			columnOf(rows, func(r *voidRow) uint64 { return uint64(r.Seconds.Len()) })})
+}
+
+type consumedRow = rating.ConsumedRow
+
+func (s *Store) writeConsumed(ctx context.Context, rows []consumedRow) error {
+	return s.insert(ctx, "consumed", len(rows),
+		field{"tenant", "String", columnOf(rows, func(r *consumedRow) string { return r.Tenant })},
+		field{"source", "String", columnOf(rows, func(r *consumedRow) string { return r.Source })},
+		field{"id", "String", columnOf(rows, func(r *consumedRow) string { return r.ID })},
+		field{"sku", "String", columnOf(rows, func(r *consumedRow) string { return r.SKU })},
+		field{"quantity", "Decimal(38, 9)",
+			columnOf(rows, func(r *consumedRow) string { return r.Nano.String() })},
+		field{"charge", "String", columnOf(rows, func(r *consumedRow) string { return r.Charge.Key() })},
+		field{"billing_period", "String",
+			columnOf(rows, func(r *consumedRow) string { return r.Billing })},
+		field{"day", "UInt16", columnOf(rows, func(r *consumedRow) uint16 { return uint16(r.Day) })},
+		field{"time", "DateTime('UTC')", columnOf(rows, func(r *consumedRow) int64 { return r.At })},
+		field{"project", "String", columnOf(rows, func(r *consumedRow) string { return r.Project })},
+		field{"purchase", "String", columnOf(rows, func(r *consumedRow) string { return r.Purchase })},
+		field{"region", "String", columnOf(rows, func(r *consumedRow) string { return r.Region })},
+		field{"labels", labelsType, columnOf(rows, func(r *consumedRow) any { return labels(r.Labels) })},
+		field{"partition", "Int32",
+			columnOf(rows, func(r *consumedRow) int32 { return int32(r.Partition) })},
+		field{"offset", "Int64", columnOf(rows, func(r *consumedRow) int64 { return r.Offset })},
+		field{"version", "UInt64",
+			columnOf(rows, func(r *consumedRow) uint64 { return r.FirstWins() })})
+}
+
+// segmentColumns are the segments of rows, each column an array for each row. The arrays of a
+// column share one block of memory.
+type segmentColumns struct {
+	kinds                   [][]uint8
+	charges, billing        [][]string
+	days, from, to, seconds [][]uint16
+}
+
+func segmentsOf(rows []*rating.Row) *segmentColumns {
+	total := 0
+	for _, r := range rows {
+		total += len(r.Segments)
+	}
+	c := new(segmentColumns)
+	kinds := make([]uint8, 0, total)
+	charges, billing := make([]string, 0, total), make([]string, 0, total)
+	var days, from, to, seconds []uint16
+	for _, numbers := range []*[]uint16{&days, &from, &to, &seconds} {
+		*numbers = make([]uint16, 0, total)
+	}
+	keys := make(map[*rating.Charge]string) // the rater uses one value for each charge
+	for _, r := range rows {
+		start := len(kinds)
+		for i := range r.Segments {
+			g := &r.Segments[i]
+			key, ok := keys[g.Charge]
+			if !ok {
+				key = g.Charge.Key()
+				keys[g.Charge] = key
+			}
+			kinds = append(kinds, uint8(g.Kind))
+			charges, billing = append(charges, key), append(billing, g.Billing)
+			days = append(days, uint16(g.Day))
+			from, to = append(from, g.From), append(to, g.To)
+			seconds = append(seconds, g.Seconds)
+		}
+		c.kinds = append(c.kinds, kinds[start:])
+		c.charges, c.billing = append(c.charges, charges[start:]), append(c.billing, billing[start:])
+		c.days = append(c.days, days[start:])
+		c.from, c.to = append(c.from, from[start:]), append(c.to, to[start:])
+		c.seconds = append(c.seconds, seconds[start:])
+	}
+	return c
+}
+
+type hourRow = *rating.Row
+
+func (s *Store) writeHours(ctx context.Context, rows []hourRow) error {
+	c := segmentsOf(rows)
+	return s.insert(ctx, "hours", len(rows),
+		field{"tenant", "String", columnOf(rows, func(r *hourRow) string { return (*r).Tenant })},
+		field{"hour", "DateTime('UTC')", columnOf(rows, func(r *hourRow) int64 { return (*r).Hour })},
+		field{"session", "String", columnOf(rows, func(r *hourRow) string { return (*r).Session })},
+		field{"sku", "String", columnOf(rows, func(r *hourRow) string { return (*r).SKU })},
+		field{"held", "Int64", columnOf(rows, func(r *hourRow) int64 { return (*r).Milli })},
+		field{"used", "Array(UInt16)",
+			columnOf(rows, func(r *hourRow) []uint16 { return flatten((*r).Used) })},
+		field{"voided", "Array(UInt16)",
+			columnOf(rows, func(r *hourRow) []uint16 { return flatten((*r).Voided) })},
+		field{"seg_kind", "Array(UInt8)", c.kinds},
+		field{"seg_charge", "Array(LowCardinality(String))", c.charges},
+		field{"seg_billing_period", "Array(LowCardinality(String))", c.billing},
+		field{"seg_day", "Array(UInt16)", c.days},
+		field{"seg_from", "Array(UInt16)", c.from},
+		field{"seg_to", "Array(UInt16)", c.to},
+		field{"seg_seconds", "Array(UInt16)", c.seconds},
+		field{"version", "UInt64", columnOf(rows, func(r *hourRow) uint64 { return (*r).Version() })})
+}
+
+// flatten returns the ends of a set's spans.
+func flatten(set metering.Set) []uint16 {
+	ends := make([]uint16, 0, 2*len(set))
+	for _, span := range set {
+		ends = append(ends, span.From, span.To)
+	}
+	return ends
+}
+
+const labelsType = "Map(LowCardinality(String), String)"
+
+// labels are a map for the driver that keeps its order.
+type labels []metering.Label
+
+// Put is for reading, which is not done this way.
+func (l labels) Put(any, any) { panic("BUG: labels are not read into the type that writes them") }
+
+// Iterator walks through the labels in their order.
+func (l labels) Iterator() column.MapIterator { return &labelIterator{labels: l, at: -1} }
+
+type labelIterator struct {
+	labels labels
+	at     int
+}
+
+func (i *labelIterator) Next() bool { i.at++; return i.at < len(i.labels) }
+func (i *labelIterator) Key() any   { return i.labels[i.at].Key }
+func (i *labelIterator) Value() any { return i.labels[i.at].Value }
