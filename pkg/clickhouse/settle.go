@@ -21,7 +21,9 @@ const landing = 2 * time.Minute
 
 // Touched returns the periods that have rows written at or after an instant of the store's own
 // clock, and the instant to ask with next time. The zero time asks for all.
-func (s *Store) Touched(ctx context.Context, since time.Time) ([]pipeline.PeriodKey, time.Time, error) {
+func (s *Store) Touched(ctx context.Context, since time.Time) (
+	[]pipeline.PeriodKey, time.Time, error,
+) {
 	var now time.Time
 	err := s.conn.QueryRow(ctx, "SELECT now64(3, 'UTC')").Scan(&now)
 	if err != nil {
@@ -211,9 +213,12 @@ func settlementOf(lines []rating.Settled) (settlement, error) {
 	return r, nil
 }
 
-// priceScale is the number of decimals of the column of unit prices: those of a price and of a
-// band's multiplier together.
-const priceScale = 36
+// The digits of the column of unit prices, and those of them that are decimals: a price and the
+// multiplier of its band may have 18 each.
+const (
+	priceDigits = 76
+	priceScale  = 36
+)
 
 // maxListBits bounds list_num such that its product with the largest quantity of a row, 2^92, stays
 // within the 256 bits in which the view multiplies.
@@ -226,20 +231,23 @@ func listRatio(l *rating.Settled) (num, den *big.Int, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("unit price: %w", err)
 	}
-	den = new(big.Int).Exp(big.NewInt(10), big.NewInt(priceScale-money.Scale), nil)
+	if num.CmpAbs(pow10(priceDigits)) >= 0 {
+		return nil, nil, fmt.Errorf("unit price %s is too large", l.UnitPrice)
+	}
+	den = pow10(priceScale - money.Scale)
 	den.Mul(den, l.Per.Nano())
 	if common := new(big.Int).GCD(nil, nil, num, den); common.Sign() > 0 {
 		num, den = num.Quo(num, common), den.Quo(den, common)
 	}
 	if num.BitLen() > maxListBits {
-		return nil, nil, fmt.Errorf("unit price %s is too large or has too many digits", l.UnitPrice)
+		return nil, nil, fmt.Errorf("unit price %s has too many digits", l.UnitPrice)
 	}
 	return num, den, nil
 }
 
 // fits refuses what the columns do not hold: the driver would cut it without a word.
 func fits(l *rating.Settled) error {
-	limit := new(big.Int).Exp(big.NewInt(10), big.NewInt(38), nil)
+	limit := pow10(38)
 	amount, err := l.Amount.Scaled(money.Scale)
 	if err != nil {
 		return fmt.Errorf("amount: %w", err)
@@ -252,3 +260,5 @@ func fits(l *rating.Settled) error {
 	}
 	return nil
 }
+
+func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }

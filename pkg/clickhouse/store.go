@@ -85,7 +85,19 @@ func (s *Store) Close() error { return errors.Join(s.conn.Close(), s.admin.Close
 func (s *Store) Ping(ctx context.Context) error { return s.conn.Ping(ctx) }
 
 func (c Config) options() (*driver.Options, error) {
-	options, err := driver.ParseDSN(c.URL)
+	scheme, _, _ := strings.Cut(c.URL, "://")
+	dsn := c.URL
+	switch scheme {
+	case "http", "clickhouse", "tcp":
+	case "https": // the driver wants it said twice
+		if !strings.Contains(dsn, "?") {
+			dsn += "?"
+		}
+		dsn += "&secure=true"
+	default:
+		return nil, errors.New("the URL does not begin with http://, https:// or clickhouse://")
+	}
+	options, err := driver.ParseDSN(dsn)
 	if err != nil {
 		return nil, err // it hides the password
 	}

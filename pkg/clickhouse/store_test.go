@@ -143,8 +143,9 @@ func TestArchive_extractsTelemetryAndNothingFromWhatHasNone(t *testing.T) {
 		`{"data":{"session":"s","node":"n","end":"2026-02-01T00:00:00.25+08:00",` +
 			`"telemetry":{"gpu_util":0.5,"mem_used_mib":null,"power_w":312.5,"energy_j":18750}}}`,
 		`{"data":{"telemetry":null}}`, `{"data":{"labels":{"x":"\"telemetry\""}}}`,
-		`{"telemetry":{"gpu_util":1},"data":{"session":"s"}}`, `"telemetry"`, `{"telemetry"`, "\xff\"telemetry\"",
-		`{"data":{"telemetry":{}, "end": 7, "node": {}}}`, "",
+		`{"telemetry":{"gpu_util":1},"data":{"session":"s"}}`, `"telemetry"`, `{"telemetry"`,
+		"\xff\"telemetry\"",
+		`{"data":{"telemetry":{}, "end": "x"}}`, "",
 	}
 	records := make([]pipeline.Record, len(values))
 	for i, v := range values {
@@ -157,7 +158,8 @@ func TestArchive_extractsTelemetryAndNothingFromWhatHasNone(t *testing.T) {
 		}
 	}
 	var got []string
-	err := s.each(t.Context(), `SELECT concat(tenant, ' ', node, ' ', session, ' ', toString(time), ' ',
+	err := s.each(t.Context(), `SELECT concat(tenant, ' ', node, ' ', session, ' ',
+		toString(time), ' ',
 		ifNull(toString(gpu_util), '-'), ' ', ifNull(toString(mem_used_mib), '-'), ' ',
 		ifNull(toString(power_w), '-'), ' ', ifNull(toString(temp_c), '-'), ' ',
 		ifNull(toString(energy_j), '-'), ' ', toString(offset)) FROM telemetry FINAL ORDER BY offset`,
@@ -266,12 +268,13 @@ func TestTouched_findsWhatWasWrittenSince(t *testing.T) {
 }
 
 // exact has the largest and the most awkward numbers that events and prices may have.
-func exact(t *testing.T, milli int64, seconds uint16, unit, amount string, per int64) {
+func exact(t *testing.T, s *Store, tenant string, milli int64, seconds uint16, unit, amount string,
+	per int64,
+) {
 	t.Helper()
-	s := store(t)
-	charge := rating.Charge{Tenant: "acme", Book: "b", SKU: "gpu", Purchase: "on_demand",
+	charge := rating.Charge{Tenant: tenant, Book: "b", SKU: "gpu", Purchase: "on_demand",
 		Band: "standard", Period: "2026-01"}
-	hour := rating.HourKey{SessionKey: rating.SessionKey{Tenant: "acme", Session: "s"},
+	hour := rating.HourKey{SessionKey: rating.SessionKey{Tenant: tenant, Session: "s"},
 		Hour: worldStart.Unix()}
 	row := rating.Row{HourKey: hour, SKU: "gpu", Milli: milli,
 		Used: metering.Set{{From: 0, To: seconds}}, Voided: metering.Set{{From: 1, To: 2}},
@@ -285,15 +288,16 @@ func exact(t *testing.T, milli int64, seconds uint16, unit, amount string, per i
 		t.Fatal(err)
 	}
 	settled := rating.Settled{Charge: charge, Quantity: metering.HeldFor(milli, int64(seconds)-1),
-		BaseUnit: "unit-second", UnitPrice: parseAmount(t, unit), Per: catalog.Per{Name: "x", Seconds: per},
+		BaseUnit: "unit-second", UnitPrice: parseAmount(t, unit),
+		Per: catalog.Per{Name: "x", Seconds: per},
 		Amount: parseAmount(t, amount), Currency: "CNY"}
-	key := pipeline.PeriodKey{Tenant: "acme", Period: "2026-01"}
+	key := pipeline.PeriodKey{Tenant: tenant, Period: "2026-01"}
 	err := s.WriteSettlements(t.Context(), map[pipeline.PeriodKey][]rating.Settled{key: {settled}},
 		worldStart)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items, err := s.LineItems(t.Context(), LineItemFilter{Tenant: "acme"})
+	items, err := s.LineItems(t.Context(), LineItemFilter{Tenant: tenant})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,9 +321,10 @@ func exact(t *testing.T, milli int64, seconds uint16, unit, amount string, per i
 		}
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("held %d for %d s at %s, amount %s (-want +got):\n%s", milli, seconds, unit, amount, diff)
+		t.Errorf("held %d for %d s at %s, amount %s (-want +got):\n%s", milli, seconds, unit,
+			amount, diff)
 	}
-	if spend, err := s.Spend(t.Context(), "", ""); err != nil || len(spend) != 1 ||
+	if spend, err := s.Spend(t.Context(), tenant, ""); err != nil || len(spend) != 1 ||
 		spend[0].Amount != settled.Amount.Fixed(money.Scale) {
 		t.Errorf("spend %+v, %v", spend, err)
 	}
@@ -337,13 +342,17 @@ func parseAmount(t *testing.T, text string) money.Amount {
 }
 
 func TestLineItems_exactAtTheLimits(t *testing.T) {
-	exact(t, 3000, 3600, "30", "29.991666666667", 3600)
-	exact(t, 30_000_000, 3600, "1", "99999999999.9999", 3600) // what literals and products would spoil
-	exact(t, 999_999_999_999_999_999, 3600, "0.000000000000000001", "1.234567890123", 1)
-	exact(t, 999_999_999_999_999_999, 7, "12345.6789", "99999999999999999999999.999999999999", 3600)
-	exact(t, 1, 3, "999999999999999.999999999999999999", "0.000000000001", 2_628_000)
-	exact(t, 1, 3600, "0.123456789012345678901234567890123456", "999999999999999.999999999999", 86_400)
-	exact(t, 7, 3600, "0", "0", 3600)
+	s := store(t)
+	exact(t, s, "t1", 3000, 3600, "30", "29.991666666667", 3600)
+	// What literals and products of decimals would spoil.
+	exact(t, s, "t2", 30_000_000, 3600, "1", "99999999999.9999", 3600)
+	exact(t, s, "t3", 999_999_999_999_999_999, 3600, "0.000000000000000001", "1.234567890123", 1)
+	exact(t, s, "t4", 999_999_999_999_999_999, 7, "12345.6789",
+		"99999999999999999999999.999999999999", 3600)
+	exact(t, s, "t5", 1, 3, "999999999999999.999999999999999999", "0.000000000001", 2_628_000)
+	exact(t, s, "t6", 1, 3600, "0.123456789012345678901234567890123456",
+		"999999999999999.999999999999", 86_400)
+	exact(t, s, "t7", 7, 3600, "0", "0", 3600)
 }
 
 func TestWriteSettlements_refusesWhatColumnsDoNotHold(t *testing.T) {
@@ -360,7 +369,8 @@ func TestWriteSettlements_refusesWhatColumnsDoNotHold(t *testing.T) {
 	}
 	f("1", "100000000000000000000000000", "more than 26 digits")
 	f("1."+strings.Repeat("1", 37), "1", "more than 36 decimals")
-	f(strings.Repeat("9", 40), "1", "too large")
+	f("1"+strings.Repeat("0", 40), "1", "too large")
+	f(strings.Repeat("9", 40)+"."+strings.Repeat("9", 36), "1", "too many digits")
 }
 
 func TestWriteSettlements_theLaterOneStaysWhole(t *testing.T) {
@@ -468,7 +478,7 @@ func TestOpen_refusesWhatCannotWork(t *testing.T) {
 	f(Config{URL: "http://127.0.0.1:1/x"}, "refused")
 	f(Config{URL: "http://u:hunter2@127.0.0.1:1/x"}, "refused")
 	f(Config{URL: "http://u:hunter2@[::1/x"}, "open ClickHouse")
-	f(Config{URL: "ftp://u:hunter2@127.0.0.1:1/x"}, "open ClickHouse")
+	f(Config{URL: "ftp://u:hunter2@127.0.0.1:1/x"}, "does not begin with")
 	f(Config{URL: "http://127.0.0.1:1/x", TLS: TLS{CA: "ca.pem"}}, "neither https:// nor")
 	f(Config{URL: "https://127.0.0.1:1/x", TLS: TLS{CA: "no such file"}}, "no such file")
 }

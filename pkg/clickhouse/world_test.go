@@ -31,7 +31,11 @@ bands:
   - name: off_peak
     when: [{from: "22:00", to: "08:00"}]
 prices:
-  - {sku: gpu.flat, per: hour, price: "7.77", minimum: 60s, bands: {off_peak: {multiplier: "0.617"}}}
+  - sku: gpu.flat
+    per: hour
+    price: "7.77"
+    minimum: 60s
+    bands: {off_peak: {multiplier: "0.617"}}
   - sku: gpu.ladder
     per: hour
     ladder:
@@ -50,7 +54,8 @@ prices:
 
 // hostile are names that a careless statement would trip over.
 var hostile = []string{
-	"plain", "it's", `back\slash`, `quote"`, "tick`", "new\nline", "tab\tcr\r", "'; DROP TABLE hours; --",
+	"plain", "it's", `back\slash`, `quote"`, "tick`", "new\nline", "tab\tcr\r",
+	"'; DROP TABLE hours; --",
 	`\'; --`, "{x:String}", "a|b", "账单🧮", "$1 ? @p :n", "%s%d", "nul\x00byte", `\`, "'", "",
 }
 

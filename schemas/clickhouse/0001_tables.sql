@@ -197,7 +197,7 @@ CREATE TABLE IF NOT EXISTS settlements
     base_unit    Array(LowCardinality(String)),
     unit_price   Array(Decimal(76, 36)),
     per          Array(LowCardinality(String)),
-    list_num     Array(Int256) COMMENT 'list amount x 10^12 = quantity x 10^9 x list_num / list_den',
+    list_num     Array(Int256) COMMENT 'list pico = quantity nano x list_num / list_den',
     list_den     Array(Int256),
     amount       Array(Decimal(38, 12)),
     currency     Array(LowCardinality(String)),

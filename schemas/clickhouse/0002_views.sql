@@ -18,7 +18,8 @@ WITH
         FROM
         (
             SELECT
-                tenant, hour, session, sku, held, kind, charge, billing_period, day, from, to, seconds
+                tenant, hour, session, sku, held, kind, charge, billing_period, day, from, to,
+                seconds
             FROM hours FINAL
             ARRAY JOIN
                 seg_kind AS kind, seg_charge AS charge, seg_billing_period AS billing_period,
@@ -102,7 +103,7 @@ SELECT
     currency
 FROM lines
 SETTINGS do_not_merge_across_partitions_select_final = 1, join_use_nulls = 0
-COMMENT 'Line items: their amounts add up to the bill. What is not settled yet costs 0, in currency "".';
+COMMENT 'Their amounts add up to the bill. What is not settled yet costs 0, in currency ""';
 
 CREATE VIEW IF NOT EXISTS spend_daily AS
 SELECT
@@ -117,4 +118,4 @@ SELECT
     sum(amount) AS amount
 FROM line_items
 GROUP BY tenant, project, day, sku, purchase, band, currency
-COMMENT 'What each local day of usage costs; rounding counts in the project "".';
+COMMENT 'What each local day of usage costs; rounding counts in the project ""';
