@@ -240,20 +240,21 @@ func (r *Rater) void(e *metering.Event, received metering.Instant) *metering.Rej
 	from, until := e.Window()
 	for hour := metering.HourOf(from); hour < until; hour += metering.Hour {
 		h := r.hour(s, hour)
-		fresh := h.void.Add(metering.Span{
+		span := metering.Span{
 			From: uint16(max(from-hour, 0)),
 			To:   uint16(min(until-hour, metering.Hour)),
-		}, r.scratch.fresh[:0])
+		}
+		fresh := h.void.Add(span, r.scratch.fresh[:0])
 		r.scratch.fresh = fresh
 		if len(fresh) > 0 && !h.voidChanged {
 			h.voidChanged = true
 			r.changedVoids = append(r.changedVoids, h)
 		}
+		// The whole span, not what is fresh of it: the store may have the void of a write that
+		// landed in part, without the rows that it changed.
 		for _, row := range h.rows {
-			for _, f := range fresh {
-				r.scratch.common = row.used.Intersect(f, r.scratch.common[:0])
-				r.voidSeconds(row, r.scratch.common)
-			}
+			r.scratch.common = row.used.Intersect(span, r.scratch.common[:0])
+			r.voidSeconds(row, r.scratch.common)
 		}
 	}
 	return nil
