@@ -1,0 +1,7 @@
+// Package sim runs the loops of the pipeline in a world that one seed decides: a log that
+// rebalances, repeats and loses answers, a store whose inserts land late or in part, raters that
+// crash, stop and come back as zombies, and a fleet that duplicates, delays and misdirects its
+// events. When the faults end and all is drained, an auditor that shares no code with the product
+// says what the bill is. All of it is in the package's tests, in one thread and in simulated time;
+// nothing here is part of a program.
+package sim
