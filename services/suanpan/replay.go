@@ -50,10 +50,10 @@ func replayCommand() *cobra.Command {
 		Short: "Replay the usage of a fleet into the log",
 		Long: `Replay the usage of a fleet: as usage events in the log, or as JSON lines.
 
-The fleet is that of a trace, or one from a seeded generator whose figures are drawn from facts of that
-trace. A trace in the format openb is a pod list of the Alibaba GPU trace of 2023: each pod that held
-GPUs is a session of the tenant "tenant-NN", NN being the CRC-32 of its name modulo 20. Usage is
-reported in windows, in the order of their ends. Replaying again bills nothing twice.
+The fleet is that of a trace, or one from a seeded generator whose figures are drawn from facts of
+that trace. A trace in the format openb is a pod list of the Alibaba GPU trace of 2023: each pod
+that held GPUs is a session of the tenant "tenant-NN", NN being the CRC-32 of its name modulo 20.
+Usage is reported in windows, in the order of their ends. Replaying again bills nothing twice.
 
 Apply a catalog and the market prices first: deployments/example has both for this fleet.`,
 		Example: `  suanpan replay --generate --days 7
@@ -79,11 +79,13 @@ func (o *replayOptions) register(flags *pflag.FlagSet) {
 	flags.IntVar(&o.fleet.Days, "days", replayDays, "length of the generated fleet's usage")
 	flags.IntVar(&o.fleet.Sessions, "sessions", 0,
 		fmt.Sprintf("number of generated sessions; 0: %d a day", trace.SessionsPerDay))
-	flags.IntVar(&o.fleet.Tenants, "tenants", replayTenants, "number of the generated fleet's tenants")
+	flags.IntVar(&o.fleet.Tenants, "tenants", replayTenants,
+		"number of the generated fleet's tenants")
 	flags.Float64Var(&o.noise.Duplicate, "duplicate", 0, "`share` of events to send twice, 0 to 1")
 	flags.IntVar(&o.noise.Shuffle, "shuffle", 0, "shuffle the order, among so many events")
 	flags.Float64Var(&o.noise.Late, "late", 0, "`share` of events to send late, 0 to 1")
-	flags.DurationVar(&o.noise.LateBy, "late-by", time.Hour, "the longest lateness, in the fleet's time")
+	flags.DurationVar(&o.noise.LateBy, "late-by", time.Hour,
+		"the longest lateness, in the fleet's time")
 	o.links.register(flags)
 }
 
@@ -170,7 +172,7 @@ func (o *replayOptions) open() (*trace.Replay, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	sessions, err := trace.ReadOpenB(file, o.fleet.Start)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.trace, err)

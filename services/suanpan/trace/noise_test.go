@@ -42,8 +42,8 @@ func spanOf(w trace.Window) span { return span{w.Session.Name, w.Start, w.End} }
 // Property: noise loses nothing and invents nothing; what it repeats is marked, and equal seeds
 // make equal noise.
 func TestNoise_keepsTheSetOfWindows(t *testing.T) {
-	r := replayOf(t, generate(t, trace.Fleet{Seed: 3, Start: start, Days: 1, Sessions: 30, Tenants: 3}),
-		20*time.Minute)
+	fleet := trace.Fleet{Seed: 3, Start: start, Days: 1, Sessions: 30, Tenants: 3}
+	r := replayOf(t, generate(t, fleet), 20*time.Minute)
 	rapid.Check(t, func(t *rapid.T) {
 		n := trace.Noise{
 			Seed:      rapid.Uint64().Draw(t, "seed"),
@@ -85,7 +85,8 @@ func TestNoise_keepsTheSetOfWindows(t *testing.T) {
 }
 
 func TestNoise_doesWhatItIsAskedFor(t *testing.T) {
-	r := replayOf(t, generate(t, trace.Fleet{Seed: 3, Start: start, Days: 10, Tenants: 3}), time.Minute)
+	fleet := trace.Fleet{Seed: 3, Start: start, Days: 10, Tenants: 3}
+	r := replayOf(t, generate(t, fleet), time.Minute)
 	total := float64(r.Total())
 	calm := lines(r.Windows())
 	f := func(what string, n trace.Noise, repeated, disordered float64) {

@@ -29,9 +29,11 @@ func TestReadOpenB_namesLineAndColumn(t *testing.T) {
 	f(header+good+"b,1,1,1,\"1,,LS,Running,0,9,1\n", `extraneous or missing "`)
 	f(header+good+"a,1,1,1,1,,LS,Running,0,9,1\n", `line 3, column name is "a", like that of line 2`)
 	f(header+",1,1,1,1,,LS,Running,0,9,1\n", "line 2, column name is empty")
-	f(header+strings.Repeat("n", 257)+",1,1,1,1,,LS,Running,0,9,1\n", "column name is longer than 256")
+	f(header+strings.Repeat("n", 257)+",1,1,1,1,,LS,Running,0,9,1\n",
+		"column name is longer than 256")
 	f(header+"\xff,1,1,1,1,,LS,Running,0,9,1\n", "column name is not UTF-8")
-	f(header+"a,1.5,1,1,1,,LS,Running,0,9,1\n", `line 2, column cpu_milli is "1.5", not a whole number`)
+	f(header+"a,1.5,1,1,1,,LS,Running,0,9,1\n",
+		`line 2, column cpu_milli is "1.5", not a whole number`)
 	f(header+"a,1,-1,1,1,,LS,Running,0,9,1\n", "line 2, column memory_mib")
 	f(header+"a,1,1,1025,1,,LS,Running,0,9,1\n", "line 2, column num_gpu")
 	f(header+"a,1,1,1,99999999999,,LS,Running,0,9,1\n", "line 2, column gpu_milli")
@@ -39,7 +41,8 @@ func TestReadOpenB_namesLineAndColumn(t *testing.T) {
 	f(header+"a,1,1,1,1,,LS,Running,,9,1\n", "line 2, column creation_time")
 	f(header+good+"b,1,1,1,1,,LS,Running,0,,1\n", "line 3, column deletion_time")
 	f(header+"a,1,1,1,1,,LS,Running,0,9,now\n", "line 2, column scheduled_time")
-	f(header+"\"a\nb\",1,1,1,1,,LS,Running,0,9,1\nc,x,1,1,1,,LS,Running,0,9,1\n", "line 4, column cpu_milli")
+	f(header+"\"a\nb\",1,1,1,1,,LS,Running,0,9,1\nc,x,1,1,1,,LS,Running,0,9,1\n",
+		"line 4, column cpu_milli")
 }
 
 // The real trace is not shipped. Its figures are those that it is known for.
@@ -52,10 +55,6 @@ func TestReadOpenB_theRealTrace(t *testing.T) {
 		t.Errorf("%d sessions and %d windows, not 6203 and 3192443", r.Sessions(), r.Total())
 	}
 	var windows int64
-	type key struct {
-		session *trace.Session
-		hour    int64
-	}
 	last := map[*trace.Session]int64{}
 	var hours int64 // rows: one for each session, hour and SKU
 	for w := range r.Windows() {
@@ -74,7 +73,8 @@ func TestReadOpenB_theRealTrace(t *testing.T) {
 
 // The generator's tables were drawn from the real trace: its fleets must be like it.
 func TestGenerate_isLikeTheRealTrace(t *testing.T) {
-	sessions := generate(t, trace.Fleet{Seed: 1, Start: start, Days: 149, Sessions: 50_000, Tenants: 20})
+	fleet := trace.Fleet{Seed: 1, Start: start, Days: 149, Sessions: 50_000, Tenants: 20}
+	sessions := generate(t, fleet)
 	f := func(what string, want float64, is func(*trace.Session) bool) {
 		t.Helper()
 		n := 0

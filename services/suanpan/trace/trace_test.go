@@ -127,7 +127,8 @@ func TestWindows_tileTheirSessions(t *testing.T) {
 			sessions = append(sessions, s)
 			until[s.Name] = from
 		}
-		r, err := trace.New("/x", append([]trace.Session(nil), sessions...), time.Duration(window)*time.Second)
+		kept := append([]trace.Session(nil), sessions...)
+		r, err := trace.New("/x", kept, time.Duration(window)*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
