@@ -29,8 +29,8 @@ type node struct {
 	hurry  bool // its calls must return
 	errors int
 
-	fetched, most int // records; most is of those that are fetched and not committed
-	blocked       int
+	fetched int // records
+	blocked int // times
 }
 
 // job is a write that runs while its loop goes on. It runs only in turns that the world gives it, so

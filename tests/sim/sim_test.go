@@ -123,7 +123,7 @@ func simulate(seed uint64, bug string, verbose bool) result {
 			break
 		}
 	}
-	w.drain(c)
+	w.drain()
 	w.check()
 	for _, n := range w.nodes {
 		if n.alive {
@@ -189,7 +189,7 @@ func (w *world) chaos(c raterConfig) {
 }
 
 // drain ends the faults and goes on until nothing is left to do.
-func (w *world) drain(c raterConfig) {
+func (w *world) drain() {
 	w.faults = false
 	for _, n := range w.nodes {
 		n.pausedUntil = time.Time{}
