@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	replayBatch    = 5000 // events that are appended together
-	replayInFlight = 3    // batches that are being appended at a time
+	replayBatch    = 20_000 // appended together: each costs an fsync per partition
+	replayInFlight = 3      // batches that are being appended at a time
 	replayTenants  = 20
 	replayDays     = 30
 )

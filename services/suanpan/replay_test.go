@@ -120,7 +120,7 @@ func someWindows(t *testing.T) *trace.Replay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := trace.New(trace.FleetSource, sessions, 5*time.Second)
+	r, err := trace.New(trace.FleetSource, sessions, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
