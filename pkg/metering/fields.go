@@ -67,13 +67,12 @@ func Types() []string { return slices.Sorted(maps.Keys(schemas)) }
 
 // text reads a string within the limit. in and name say where it is, as "data." and "tenant" do.
 func (p *Parser) text(in, name string) string {
-	if p.broken == nil && p.decoder.PeekKind() != '"' {
+	if p.peek() != '"' {
 		p.fail(in, name, " is not a string")
 		p.skip()
 		return ""
 	}
-	v := p.value()
-	s := unquote(v)
+	s := p.str()
 	if len(s) > MaxStringBytes {
 		p.fail(in, name, " is longer than ", maxString, " bytes")
 	}
@@ -122,10 +121,7 @@ func readPurchase(p *Parser, name string) {
 }
 
 func readResumed(p *Parser, name string) {
-	if p.broken != nil {
-		return
-	}
-	switch p.decoder.PeekKind() {
+	switch p.peek() {
 	case 't':
 		p.event.Resumed = true
 	case 'f':
@@ -137,7 +133,7 @@ func readResumed(p *Parser, name string) {
 
 // readObject accepts any object: telemetry is archived as it is and never billed.
 func readObject(p *Parser, name string) {
-	if p.broken == nil && p.decoder.PeekKind() != '{' {
+	if p.peek() != '{' {
 		p.fail("data.", name, " is not an object")
 	}
 	p.skip()
@@ -145,20 +141,20 @@ func readObject(p *Parser, name string) {
 
 // readCount accepts a whole number. It is archived and read by others.
 func readCount(p *Parser, name string) {
-	v := unsafeString(p.value())
+	v := p.value()
 	if !plainDigits(v) || len(v) > MaxAmountDigits {
 		p.fail("data.", name, " is not a whole number of at most ", maxDigits, " digits")
 	}
 }
 
 func readStrings(p *Parser, name string) {
-	if p.broken == nil && p.decoder.PeekKind() != '[' {
+	if p.peek() != '[' {
 		p.fail("data.", name, " is not a list of strings")
 		p.skip()
 		return
 	}
 	p.begin()
-	for p.broken == nil && p.decoder.PeekKind() != ']' {
+	for p.more(']') {
 		p.text("an element of data.", name)
 	}
 	p.end()
@@ -166,14 +162,14 @@ func readStrings(p *Parser, name string) {
 
 // members calls read for each member of an object of at most limit members.
 func (p *Parser) members(name string, limit int, read func(key string)) {
-	if p.broken == nil && p.decoder.PeekKind() != '{' {
+	if p.peek() != '{' {
 		p.fail("data.", name, " is not an object")
 		p.skip()
 		return
 	}
 	count := 0
 	p.begin()
-	for p.more() {
+	for p.more('}') {
 		key := p.name()
 		count++
 		switch {
@@ -233,9 +229,8 @@ func readPrice(p *Parser, name string) {
 
 // decimal reads the text of a decimal: of a string, or of a number, which is never made a float.
 func (p *Parser) decimal() string {
-	v := p.value()
-	if len(v) > 0 && v[0] == '"' {
-		return unquote(v)
+	if p.peek() == '"' {
+		return p.str()
 	}
-	return unsafeString(v)
+	return p.value()
 }

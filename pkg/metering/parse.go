@@ -5,25 +5,19 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Parser reads events. It keeps its buffers between calls; it may not be used concurrently.
 type Parser struct {
-	input   *bytes.Buffer
-	decoder *jsontext.Decoder
+	scanner
 	event   *Event
 	problem string // the first breach of the schema
-	broken  error  // the JSON itself is malformed
 }
 
 // NewParser returns a parser.
-func NewParser() *Parser {
-	input := new(bytes.Buffer)
-	return &Parser{input: input, decoder: jsontext.NewDecoder(input)}
-}
+func NewParser() *Parser { return new(Parser) }
 
 // field tells how one member of an object is read; required ones must be there and not empty.
 type field struct {
@@ -49,28 +43,15 @@ func (p *Parser) Parse(data []byte, e *Event) *Rejection {
 	if len(data) > MaxEventBytes {
 		return Reject(InvalidEvent, "the event has %d bytes, more than %d", len(data), MaxEventBytes)
 	}
-	*p.input = *bytes.NewBuffer(data)
-	p.decoder.Reset(p.input)
-	p.event, p.problem, p.broken = e, "", nil
-	if p.decoder.PeekKind() != '{' {
-		_, err := p.decoder.ReadValue()
-		switch {
-		case errors.Is(err, io.EOF):
-			return Reject(InvalidJSON, "the event is empty")
-		case err != nil:
-			return Reject(InvalidJSON, "%s", jsonError(err))
-		}
-		return Reject(InvalidJSON, "an event is a JSON object")
+	p.reset(data)
+	p.event, p.problem = e, ""
+	if p.peek() != '{' {
+		return malformed(data)
 	}
 	typ, known := p.readEnvelope()
-	if p.broken == nil {
-		if _, err := p.decoder.ReadToken(); err != io.EOF {
-			return Reject(InvalidJSON, "something follows the JSON object")
-		}
-	}
 	switch {
-	case p.broken != nil:
-		return Reject(InvalidJSON, "%s", jsonError(p.broken))
+	case p.broken || p.peek() != 0 || p.at < len(data):
+		return malformed(data)
 	case !known:
 		return Reject(UnknownType, "type %q is not one that Suanpan knows", clip(typ))
 	case p.problem != "":
@@ -80,17 +61,30 @@ func (p *Parser) Parse(data []byte, e *Event) *Rejection {
 	return nil
 }
 
-func jsonError(err error) string { return strings.TrimPrefix(err.Error(), "jsontext: ") }
+// malformed says why data is not one JSON object, in jsontext's words.
+func malformed(data []byte) *Rejection {
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(data))
+	value, err := decoder.ReadValue()
+	switch {
+	case errors.Is(err, io.EOF):
+		return Reject(InvalidJSON, "the event is empty")
+	case err != nil:
+		return Reject(InvalidJSON, "%s", strings.TrimPrefix(err.Error(), "jsontext: "))
+	case value.Kind() != '{':
+		return Reject(InvalidJSON, "an event is a JSON object")
+	}
+	return Reject(InvalidJSON, "something follows the JSON object")
+}
 
 // readEnvelope reads the CloudEvents attributes. data is read at once where its type is known by
 // then, as all who write events by hand or by library order it, and at the end otherwise.
 func (p *Parser) readEnvelope() (typ string, known bool) {
 	var s *schema
-	var later jsontext.Value
 	var seen, read bool
+	var later int // where data begins that was not read at once
 	var version string
 	p.begin()
-	for p.more() {
+	for p.more('}') {
 		name := p.name()
 		switch name {
 		case "specversion":
@@ -103,7 +97,7 @@ func (p *Parser) readEnvelope() (typ string, known bool) {
 			typ = p.text("", name)
 			s = schemas[typ]
 		case "time":
-			if p.decoder.PeekKind() == 'n' {
+			if p.peek() == 'n' { // null is the same as absent
 				p.skip()
 			} else {
 				p.instant("", name)
@@ -113,14 +107,16 @@ func (p *Parser) readEnvelope() (typ string, known bool) {
 			if read = s != nil; read {
 				p.object(s)
 			} else {
-				later = append(later, p.value()...)
+				p.peek()
+				later = p.at
+				p.skip()
 			}
 		default:
 			p.skip()
 		}
 	}
 	p.end()
-	if s == nil || p.broken != nil {
+	if s == nil || p.broken {
 		return typ, s != nil
 	}
 	switch {
@@ -134,10 +130,10 @@ func (p *Parser) readEnvelope() (typ string, known bool) {
 		p.fail("data is missing")
 	}
 	if seen && !read {
-		outer := p.decoder
-		p.decoder = jsontext.NewDecoder(bytes.NewBuffer(later))
+		end := p.at
+		p.at = later
 		p.object(s)
-		p.decoder = outer
+		p.at = end
 	}
 	p.event.Kind = s.kind
 	return typ, true
@@ -146,14 +142,14 @@ func (p *Parser) readEnvelope() (typ string, known bool) {
 // object reads data by its schema.
 func (p *Parser) object(s *schema) {
 	p.event.Kind = s.kind
-	if p.broken == nil && p.decoder.PeekKind() != '{' {
+	if p.peek() != '{' {
 		p.fail("data is not an object")
 		p.skip()
 		return
 	}
 	var got uint64
 	p.begin()
-	for p.more() {
+	for p.more('}') {
 		name := p.name()
 		at := -1
 		for i := range s.fields {
@@ -165,7 +161,7 @@ func (p *Parser) object(s *schema) {
 		switch {
 		case at < 0:
 			p.skip()
-		case p.decoder.PeekKind() == 'n': // null is the same as absent
+		case p.peek() == 'n': // null is the same as absent
 			p.skip()
 		default:
 			s.fields[at].read(p, name)
@@ -201,67 +197,3 @@ func (p *Parser) fail(parts ...string) {
 		p.problem = strings.Join(parts, "")
 	}
 }
-
-func (p *Parser) begin() { p.token() }
-func (p *Parser) end()   { p.token() }
-
-func (p *Parser) token() {
-	if p.broken != nil {
-		return
-	}
-	if _, err := p.decoder.ReadToken(); err != nil {
-		p.broken = err
-	}
-}
-
-// more reports whether another member follows. Malformed JSON ends every object.
-func (p *Parser) more() bool {
-	if p.broken != nil {
-		return false
-	}
-	kind := p.decoder.PeekKind()
-	if kind == 0 {
-		_, p.broken = p.decoder.ReadToken()
-	}
-	return kind != '}' && kind != 0
-}
-
-func (p *Parser) value() jsontext.Value {
-	if p.broken != nil {
-		return nil
-	}
-	v, err := p.decoder.ReadValue()
-	if err != nil {
-		p.broken = err
-	}
-	return v
-}
-
-func (p *Parser) skip() {
-	if p.broken != nil {
-		return
-	}
-	if err := p.decoder.SkipValue(); err != nil {
-		p.broken = err
-	}
-}
-
-func (p *Parser) name() string { return unquote(p.value()) }
-
-// unquote returns what a JSON string says. It is a part of v where that has no escapes.
-func unquote(v jsontext.Value) string {
-	if len(v) < 2 || v[0] != '"' {
-		return ""
-	}
-	if bytes.IndexByte(v, '\\') < 0 {
-		return unsafeString(v[1 : len(v)-1])
-	}
-	s, err := jsontext.AppendUnquote(nil, v)
-	if err != nil {
-		panic("BUG: unquote a valid JSON string: " + err.Error())
-	}
-	return string(s)
-}
-
-// unsafeString is v as a string without a copy: valid as long as the event's bytes do not change.
-func unsafeString(v []byte) string { return unsafe.String(unsafe.SliceData(v), len(v)) }
