@@ -206,7 +206,7 @@ func TestPump_endsWhenItIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("interrupted")
-		time.AfterFunc(1500*time.Millisecond, func() { cancel(why) })
+		time.AfterFunc(500*time.Millisecond, func() { cancel(why) })
 		r := someWindows(t)
 		var log memoryLog
 		sent, err := pump(ctx, r.Windows(), 0, appendTo(&log), func(int64) {})
