@@ -28,14 +28,13 @@ func (p point) second() int64 {
 type marketKey struct{ sku, region string }
 
 // AddMarket takes a market price into the catalog. Of prices at one instant the last one added
-// holds. A price in another currency or unit than the books' is rejected.
+// holds. A price in another currency or unit than the books' is rejected; it is kept all the same,
+// and prices nothing unless a later version of some book is in that currency and unit. So readers
+// that meet it before and after that version price alike.
 func (c *Catalog) AddMarket(e *metering.Event) *metering.Rejection {
 	price, err := money.Parse(e.Price)
 	if err != nil {
 		return metering.Reject(metering.InvalidAmount, "price: %v", err)
-	}
-	if rejection := c.checkMarket(e); rejection != nil {
-		return rejection
 	}
 	key := marketKey{strings.Clone(e.SKU), strings.Clone(e.Region)}
 	points := c.market[key]
@@ -46,7 +45,7 @@ func (c *Catalog) AddMarket(e *metering.Event) *metering.Rejection {
 	c.market[key] = slices.Insert(points, i,
 		point{e.At, price, strings.Clone(e.Currency), strings.Clone(e.Per)})
 	c.Revision++
-	return nil
+	return c.checkMarket(e)
 }
 
 // checkMarket rejects a price whose currency or per no market entry for it has.

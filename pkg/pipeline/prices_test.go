@@ -119,3 +119,33 @@ func TestPrices_settledOnceBothTopicsAreRead(t *testing.T) {
 		t.Error("not settled just to the instant")
 	}
 }
+
+// TestPrices_readersAgree has a market price published that no price follows yet, and then a book
+// that does. One reader reads all along, the other begins when both are there.
+func TestPrices_readersAgree(t *testing.T) {
+	early, earlyDocuments, earlyMarket := openPrices(t)
+	late, lateDocuments, lateMarket := openPrices(t)
+	refresh(t, early, noon)
+	for _, market := range []*topic{earlyMarket, lateMarket} {
+		market.put(noon, `{"specversion":"1.0","type":"suanpan.market.price.v1","source":"/m","id":"1",`+
+			`"data":{"sku":"gpu","region":"us","price":"1.5","time":"2026-01-05T12:00:00Z",`+
+			`"currency":"EUR"}}`)
+	}
+	refresh(t, early, noon)
+	for _, documents := range []*topic{earlyDocuments, lateDocuments} {
+		documents.put(noon, strings.NewReplacer("public", "euro", "USD", "EUR").
+			Replace(bookText("2026-01-01T00:00:00Z", "2")), Header{HeaderBatch, []byte("second")})
+		documents.put(noon, strings.NewReplacer("public", "euro", "acme", "coral").Replace(acme),
+			Header{HeaderBatch, []byte("second")})
+	}
+	refresh(t, early, noon)
+	refresh(t, late, noon)
+	for name, reader := range map[string]*Prices{"early": early, "late": late} {
+		q, ok := reader.Catalog.Quote(catalog.Query{
+			Tenant: "coral", SKU: "gpu", Purchase: "spot", Region: "us",
+		}, noon.Unix())
+		if !ok || q.Spot != "1.5" {
+			t.Errorf("the %s reader's spot price is %q, want 1.5", name, q.Spot)
+		}
+	}
+}
