@@ -79,6 +79,8 @@ func (f *fleet) catalog(duration time.Duration) {
 	publish(w.start.Add(duration/3), "late", fmt.Sprintf(
 		`{"kind":"Tenant","name":"acme","price_book":"none","effective_from":%q}`,
 		stamp(w.start.Add(duration/4))))
+	publish(w.start.Add(w.between(0, duration/2)), "new", fmt.Sprintf(
+		`{"kind":"Tenant","name":%q,"price_book":"public","effective_from":%q}`, newcomer, stamp(past)))
 	publish(w.start.Add(duration/4), "bad", `{"kind":"PriceBook"`)
 }
 

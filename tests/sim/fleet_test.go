@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/pipeline"
@@ -19,6 +20,10 @@ var bases = []string{
 
 var tenants = []string{"acme", "blue", "coral", "delta"}
 
+// newcomer is a tenant whose document is published in the run, as one that always was: every record
+// that the log has after it must find it.
+const newcomer = "echo"
+
 // intent is what the fleet means an event to be. Each event has bytes of its own.
 type intent struct {
 	id         string
@@ -28,7 +33,6 @@ type intent struct {
 	session    string
 	skus       []string
 	start, end time.Time // end is also the time of a consumed event
-	sent       bool      // at least once
 }
 
 // fleet is all that sends.
@@ -39,6 +43,8 @@ type fleet struct {
 	count   int
 	longest int64 // increment of the run's book, in seconds
 	leases  []*lease
+
+	newcomer bool // its document is in the log
 }
 
 // lease is one session of the fleet.
@@ -108,14 +114,14 @@ func (f *fleet) deliver(at time.Time, record pipeline.Record, partition int) {
 	f.w.at(at, func() {
 		f.pending--
 		again := f.w.now.Add(f.w.between(100*time.Millisecond, 15*time.Second))
-		if f.w.fault(30) {
+		in := f.intents[string(record.Value)]
+		if f.w.fault(30) || in != nil && in.tenant == newcomer && !f.newcomer {
 			f.deliver(again, record, partition)
 			return
 		}
 		f.w.log.append(record, partition)
-		if in := f.intents[string(record.Value)]; in != nil {
-			in.sent = true
-		}
+		f.newcomer = f.newcomer || record.Topic == schemas.TopicCatalog &&
+			strings.Contains(string(record.Value), newcomer)
 		if f.w.fault(20) {
 			f.w.met("producer's repeat")
 			f.deliver(again, record, partition)
@@ -131,6 +137,9 @@ func (f *fleet) lease(i int, duration time.Duration) {
 		session: fmt.Sprintf("s%d", i), purchase: "on_demand", region: "us-east",
 		node: fmt.Sprintf("n%d", i), resumed: w.chance(200), held: make(map[string]string),
 		window: w.between(20*time.Second, 4*time.Minute),
+	}
+	if w.chance(150) {
+		l.tenant = newcomer
 	}
 	l.start = w.start.Add(w.between(-20*time.Minute, duration*3/4))
 	l.end = l.start.Add(w.between(30*time.Second, 35*time.Minute))

@@ -260,6 +260,7 @@ func (r rows) Write(_ context.Context, c *rating.Changes) error {
 	if r.s.down {
 		return errFault
 	}
+	r.n.w.event("%s writes %v %v", r.n.name, c.Sessions, c.Voids)
 	for i := range c.Hours {
 		_, _ = r.n.w.trace.Write([]byte(print(c.Hours[i])))
 	}
