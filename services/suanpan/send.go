@@ -50,7 +50,7 @@ once.`,
 				if err != nil {
 					return errors.Join(fmt.Errorf("open events: %w", err), done())
 				}
-				defer file.Close()
+				defer func() { _ = file.Close() }() // only read from
 				input = file
 			}
 			count, err := send(ctx, client, input, replay)
