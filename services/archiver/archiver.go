@@ -26,8 +26,11 @@ func Task(log *slog.Logger, reg prometheus.Registerer, archiver *pipeline.Archiv
 		Name: "suanpan_archiver_bytes_total", Help: "Bytes of the records archived.",
 	})
 	reg.MustRegister(records, bytes)
+	loop := daemon.Loop{
+		Log: log, Fatal: fatal, Failures: daemon.Failures(reg, "archiver"),
+	}
 	return daemon.Task{Name: "archiver", Fatal: fatal, Run: func(ctx context.Context) error {
-		return daemon.Loop(ctx, log, fatal, func(ctx context.Context, now time.Time) (
+		return loop.Run(ctx, func(ctx context.Context, now time.Time) (
 			time.Duration, error,
 		) {
 			report, err := archiver.Step(ctx, now)

@@ -86,9 +86,12 @@ func Task(log *slog.Logger, reg prometheus.Registerer, rater *pipeline.Rater,
 	fatal func(error) bool,
 ) daemon.Task {
 	m := newMetrics(reg)
+	loop := daemon.Loop{
+		Log: log, Fatal: fatal, Failures: daemon.Failures(reg, "rater"),
+	}
 	return daemon.Task{Name: "rater", Fatal: fatal, Run: func(ctx context.Context) error {
 		defer rater.Stop()
-		return daemon.Loop(ctx, log, fatal, func(ctx context.Context, now time.Time) (
+		return loop.Run(ctx, func(ctx context.Context, now time.Time) (
 			time.Duration, error,
 		) {
 			report, err := rater.Step(ctx, now)

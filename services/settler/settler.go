@@ -25,8 +25,11 @@ func Task(log *slog.Logger, reg prometheus.Registerer, settler *pipeline.Settler
 		Name: "suanpan_settler_periods_total", Help: "Periods settled.",
 	})
 	reg.MustRegister(charges, periods)
+	loop := daemon.Loop{
+		Log: log, Fatal: fatal, Failures: daemon.Failures(reg, "settler"),
+	}
 	return daemon.Task{Name: "settler", Fatal: fatal, Run: func(ctx context.Context) error {
-		return daemon.Loop(ctx, log, fatal, func(ctx context.Context, now time.Time) (
+		return loop.Run(ctx, func(ctx context.Context, now time.Time) (
 			time.Duration, error,
 		) {
 			report, err := settler.Step(ctx, now)
