@@ -150,10 +150,16 @@ func stop(log *slog.Logger, started []*running) error {
 	return nil
 }
 
-// loop runs the task until it is done, fails for good, or ctx ends.
+// loop runs the task and then says that it has ended. After a panic it never says so: the process
+// must not end in order before the panic has ended it.
 func (r *running) loop(ctx context.Context, log *slog.Logger, fatal chan<- error) {
-	defer close(r.ended)
 	defer crash(log, r.Name)
+	r.repeat(ctx, log, fatal)
+	close(r.ended)
+}
+
+// repeat runs the task until it is done, fails for good, or ctx ends.
+func (r *running) repeat(ctx context.Context, log *slog.Logger, fatal chan<- error) {
 	pause := Backoff{Min: restartMin, Max: restartMax}
 	for {
 		began := time.Now()
