@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -51,8 +52,8 @@ const (
 type Store struct {
 	conn     driver.Conn
 	admin    driver.Conn // not in the database, which may not exist yet
+	bulk     *stream     // nil where all goes through the driver
 	database string
-	http     bool
 }
 
 // Open connects to ClickHouse and makes sure that it answers. The database need not exist; see
@@ -62,7 +63,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open ClickHouse: %w", err)
 	}
-	s := &Store{database: options.Auth.Database, http: options.Protocol == driver.HTTP}
+	s := &Store{database: options.Auth.Database, bulk: newStream(options)}
 	if s.conn, err = driver.Open(options); err != nil {
 		return nil, fmt.Errorf("open ClickHouse: %w", err)
 	}
@@ -79,7 +80,12 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 }
 
 // Close ends all connections.
-func (s *Store) Close() error { return errors.Join(s.conn.Close(), s.admin.Close()) }
+func (s *Store) Close() error {
+	if s.bulk != nil {
+		s.bulk.close()
+	}
+	return errors.Join(s.conn.Close(), s.admin.Close())
+}
 
 // Ping asks ClickHouse whether it is there.
 func (s *Store) Ping(ctx context.Context) error { return s.conn.Ping(ctx) }
@@ -174,14 +180,12 @@ func (s *Store) insert(ctx context.Context, table string, rows int, fields ...fi
 	if rows == 0 {
 		return nil
 	}
-	names := make([]string, len(fields))
 	types := make([]driver.ColumnNameAndType, len(fields))
 	for i, f := range fields {
-		names[i] = f.name
 		types[i] = driver.ColumnNameAndType{Name: f.name, Type: f.wire}
 	}
 	ctx = driver.Context(ctx, driver.WithColumnNamesAndTypes(types))
-	batch, err := s.conn.PrepareBatch(ctx, "INSERT INTO "+table+" ("+strings.Join(names, ", ")+")")
+	batch, err := s.conn.PrepareBatch(ctx, insertStatement(table, fields))
 	if err != nil {
 		return fmt.Errorf("insert into %s: %w", table, err)
 	}
@@ -199,6 +203,30 @@ func (s *Store) insert(ctx context.Context, table string, rows int, fields ...fi
 		return fmt.Errorf("insert into %s: %w", table, err)
 	}
 	return nil
+}
+
+// insertBulk is insert for the tables of most rows, whose columns [block] can write.
+func (s *Store) insertBulk(ctx context.Context, table string, rows int, fields ...field) error {
+	if s.bulk == nil || rows == 0 {
+		return s.insert(ctx, table, rows, fields...)
+	}
+	for _, f := range fields {
+		if n := reflect.ValueOf(f.values).Len(); n != rows {
+			panic(fmt.Sprintf("BUG: column %s has %d values, not %d", f.name, n, rows))
+		}
+	}
+	if err := s.bulk.insert(ctx, insertStatement(table, fields), rows, fields); err != nil {
+		return fmt.Errorf("insert into %s: %w", table, err)
+	}
+	return nil
+}
+
+func insertStatement(table string, fields []field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ")"
 }
 
 func sameLength(columns []column.Interface, rows int) error {

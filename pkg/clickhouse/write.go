@@ -96,7 +96,7 @@ func (s *Store) writeVoids(ctx context.Context, rows []voidRow) error {
 		field{"hour", "DateTime('UTC')", columnOf(rows, func(r *voidRow) int64 { return r.Hour })},
 		field{"session", "String", columnOf(rows, func(r *voidRow) string { return r.Session })},
 		field{"seconds", "Array(UInt16)",
-			columnOf(rows, func(r *voidRow) []uint16 { return flatten(r.Seconds) })},
+			flatten(rows, func(r *voidRow) metering.Set { return r.Seconds })},
 		field{"version", "UInt64",
 			columnOf(rows, func(r *voidRow) uint64 { return uint64(r.Seconds.Len()) })})
 }
@@ -147,6 +147,12 @@ func segmentsOf(rows []*rating.Row) *segmentColumns {
 	for _, numbers := range []*[]uint16{&days, &from, &to, &seconds} {
 		*numbers = make([]uint16, 0, total)
 	}
+	n := len(rows)
+	c.kinds = make([][]uint8, 0, n)
+	c.charges, c.billing = make([][]string, 0, n), make([][]string, 0, n)
+	for _, arrays := range []*[][]uint16{&c.days, &c.from, &c.to, &c.seconds} {
+		*arrays = make([][]uint16, 0, n)
+	}
 	keys := make(map[*rating.Charge]string) // the rater uses one value for each charge
 	for _, r := range rows {
 		start := len(kinds)
@@ -176,16 +182,16 @@ type hourRow = *rating.Row
 
 func (s *Store) writeHours(ctx context.Context, rows []hourRow) error {
 	c := segmentsOf(rows)
-	return s.insert(ctx, "hours", len(rows),
+	return s.insertBulk(ctx, "hours", len(rows),
 		field{"tenant", "String", columnOf(rows, func(r *hourRow) string { return (*r).Tenant })},
 		field{"hour", "DateTime('UTC')", columnOf(rows, func(r *hourRow) int64 { return (*r).Hour })},
 		field{"session", "String", columnOf(rows, func(r *hourRow) string { return (*r).Session })},
 		field{"sku", "String", columnOf(rows, func(r *hourRow) string { return (*r).SKU })},
 		field{"held", "Int64", columnOf(rows, func(r *hourRow) int64 { return (*r).Milli })},
 		field{"used", "Array(UInt16)",
-			columnOf(rows, func(r *hourRow) []uint16 { return flatten((*r).Used) })},
+			flatten(rows, func(r *hourRow) metering.Set { return (*r).Used })},
 		field{"voided", "Array(UInt16)",
-			columnOf(rows, func(r *hourRow) []uint16 { return flatten((*r).Voided) })},
+			flatten(rows, func(r *hourRow) metering.Set { return (*r).Voided })},
 		field{"seg_kind", "Array(UInt8)", c.kinds},
 		field{"seg_charge", "Array(LowCardinality(String))", c.charges},
 		field{"seg_billing_period", "Array(LowCardinality(String))", c.billing},
@@ -196,13 +202,18 @@ func (s *Store) writeHours(ctx context.Context, rows []hourRow) error {
 		field{"version", "UInt64", columnOf(rows, func(r *hourRow) uint64 { return (*r).Version() })})
 }
 
-// flatten returns the ends of a set's spans.
-func flatten(set metering.Set) []uint16 {
-	ends := make([]uint16, 0, 2*len(set))
-	for _, span := range set {
-		ends = append(ends, span.From, span.To)
+// flatten makes a column of the ends of the spans of each row's set.
+func flatten[R any](rows []R, set func(*R) metering.Set) [][]uint16 {
+	all := make([]uint16, 0, 4*len(rows)) // where it grows, arrays before stay in the old block
+	column := make([][]uint16, len(rows))
+	for i := range rows {
+		start := len(all)
+		for _, span := range set(&rows[i]) {
+			all = append(all, span.From, span.To)
+		}
+		column[i] = all[start:]
 	}
-	return ends
+	return column
 }
 
 const labelsType = "Map(LowCardinality(String), String)"

@@ -1,0 +1,161 @@
+package clickhouse
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/suanpan/suanpan/pkg/metering"
+	"github.com/suanpan/suanpan/pkg/pipeline"
+	"github.com/suanpan/suanpan/pkg/rating"
+)
+
+// BenchmarkArchive measures the archive's inserts of 450-byte events: what one process sends and
+// the other takes, and what CPU each needs.
+func BenchmarkArchive(b *testing.B) {
+	for _, rows := range []int{25_000, 75_000, 200_000} {
+		for _, compress := range []string{"none", "lz4"} {
+			for _, telemetry := range []bool{false, true} {
+				name := fmt.Sprintf("%d/%s/telemetry=%v", rows, compress, telemetry)
+				b.Run(name, func(b *testing.B) { benchmarkArchive(b, rows, compress, telemetry) })
+			}
+		}
+	}
+}
+
+func benchmarkArchive(b *testing.B, rows int, compress string, telemetry bool) {
+	s := storeWith(b, "?compress="+compress)
+	records := make([]pipeline.Record, rows)
+	bytes := 0
+	for i := range records {
+		records[i] = event(i, telemetry)
+		bytes += len(records[i].Value)
+	}
+	b.SetBytes(int64(bytes))
+	offset := int64(0)
+	measure := startMeasure()
+	for b.Loop() {
+		for i := range records {
+			records[i].Offset += int64(rows)
+		}
+		offset += int64(rows)
+		if err := s.Archive(b.Context(), records); err != nil {
+			b.Fatal(err)
+		}
+	}
+	measure.report(b, rows)
+}
+
+// storeWith returns a store whose URL has parameters.
+func storeWith(b *testing.B, parameters string) *Store {
+	b.Helper()
+	s := store(b)
+	with, err := Open(b.Context(), Config{URL: "http://" + address(b) + "/" + s.database + parameters})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := with.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return with
+}
+
+// event makes a record of about 450 bytes as the replay of a trace does.
+func event(i int, telemetry bool) pipeline.Record {
+	at := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Second / 40)
+	start, end := at.Format(time.RFC3339), at.Add(time.Minute).Format(time.RFC3339)
+	readings := ""
+	if telemetry {
+		readings = fmt.Sprintf(`,"telemetry":{"gpu_util":0.%d,"mem_used_mib":%d,"power_w":%d.5}`, i%100,
+			i%80_000, i%700)
+	}
+	value := fmt.Appendf(nil, `{"specversion":"1.0","type":"suanpan.usage.held.v1",`+
+		`"source":"replay/openb","id":"openb-pod-%06d/%d","time":"%s","data":{`+
+		`"tenant":"tenant-%02d","project":"ls","lease":"openb-pod-%06d",`+
+		`"session":"openb-pod-%06d","session_start":"%s","purchase":"on_demand",`+
+		`"region":"openb","start":"%s","end":"%s","held":{"gpu.openb":"%d.%03d",`+
+		`"cpu.core":"%d","memory.gib":"%d.%03d"},"labels":{"team":"t%d"}%s}}`,
+		i%8152, i, end, i%20, i%8152, i%8152, start, start, end, i%8, i%1000,
+		i%96, i%512, i%997, i%50, readings)
+	return pipeline.Record{Topic: "suanpan.usage", Partition: i % 64, Offset: int64(i), Time: at,
+		Key: fmt.Appendf(nil, "tenant-%02d", i%20), Value: value}
+}
+
+// BenchmarkWriteHours measures the rater's inserts.
+func BenchmarkWriteHours(b *testing.B) {
+	const rows = 50_000
+	s := store(b)
+	changes := rating.Changes{Hours: make([]rating.Row, rows)}
+	charges := make([]*rating.Charge, 3)
+	for j := range charges {
+		charges[j] = &rating.Charge{Tenant: "acme", Book: "public", BookVersion: 1_764_518_400,
+			SKU: "gpu.a800-80g", Purchase: "on_demand", Band: fmt.Sprint(j), Period: "2026-01"}
+	}
+	for i := range changes.Hours {
+		r := &changes.Hours[i]
+		r.Hour = worldStart.Unix() + int64(i%200)*3600
+		r.SessionKey = rating.SessionKey{
+			Tenant: fmt.Sprintf("tenant-%02d", i%20), Session: fmt.Sprintf("openb-pod-%06d", i)}
+		r.SKU, r.Milli = "gpu.a800-80g", 1000
+		r.Used = metering.Set{{From: 0, To: 1800}}
+		for j := range uint16(1 + i%2) {
+			r.Segments = append(r.Segments, rating.Segment{Charge: charges[j], Billing: "2026-01",
+				Day: 20_484, From: 900 * j, To: 900*j + 900, Seconds: 900})
+		}
+	}
+	measure := startMeasure()
+	for b.Loop() {
+		for i := range changes.Hours {
+			changes.Hours[i].Used[0].To++
+		}
+		if err := s.Write(b.Context(), &changes); err != nil {
+			b.Fatal(err)
+		}
+	}
+	measure.report(b, rows)
+}
+
+// measure is the CPU time of this process and of the engine's, at its start.
+type measure struct{ own, engine time.Duration }
+
+func startMeasure() measure { return measure{ownCPU(), engineCPU()} }
+
+func (m measure) report(b *testing.B, rows int) {
+	total := float64(b.N * rows)
+	b.ReportMetric(total/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64((ownCPU()-m.own).Nanoseconds())/total, "own-ns/row")
+	b.ReportMetric(float64((engineCPU()-m.engine).Nanoseconds())/total, "engine-ns/row")
+}
+
+func ownCPU() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// engineCPU reads the child's time from /proc, in ticks of 10 ms; elsewhere it is 0.
+func engineCPU() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", engine.process.PID()))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	ticks := 0
+	for _, f := range fields[11:13] {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return 0
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
