@@ -36,13 +36,11 @@ func benchmarkArchive(b *testing.B, rows int, compress string, telemetry bool) {
 		bytes += len(records[i].Value)
 	}
 	b.SetBytes(int64(bytes))
-	offset := int64(0)
 	measure := startMeasure()
 	for b.Loop() {
 		for i := range records {
 			records[i].Offset += int64(rows)
 		}
-		offset += int64(rows)
 		if err := s.Archive(b.Context(), records); err != nil {
 			b.Fatal(err)
 		}
@@ -90,13 +88,70 @@ func event(i int, telemetry bool) pipeline.Record {
 // BenchmarkWriteHours measures the rater's inserts.
 func BenchmarkWriteHours(b *testing.B) {
 	const rows = 50_000
-	s := store(b)
-	changes := rating.Changes{Hours: make([]rating.Row, rows)}
-	charges := make([]*rating.Charge, 3)
-	for j := range charges {
-		charges[j] = &rating.Charge{Tenant: "acme", Book: "public", BookVersion: 1_764_518_400,
-			SKU: "gpu.a800-80g", Purchase: "on_demand", Band: fmt.Sprint(j), Period: "2026-01"}
+	s, changes := store(b), manyHours(rows)
+	changes.Sessions = nil
+	measure := startMeasure()
+	for b.Loop() {
+		for i := range changes.Hours {
+			changes.Hours[i].Used[0].To++
+		}
+		if err := s.Write(b.Context(), changes); err != nil {
+			b.Fatal(err)
+		}
 	}
+	measure.report(b, rows)
+}
+
+// BenchmarkLineItems measures what an analyst waits for: the view over 178,000 hours.
+func BenchmarkLineItems(b *testing.B) {
+	const rows = 178_000
+	s, changes := store(b), manyHours(rows)
+	if err := s.Write(b.Context(), changes); err != nil {
+		b.Fatal(err)
+	}
+	for _, query := range []string{
+		"SELECT sum(amount), count() FROM line_items",
+		"SELECT sum(amount), count() FROM line_items WHERE tenant = 'tenant-07'",
+		"SELECT count() FROM spend_daily",
+	} {
+		b.Run(query, func(b *testing.B) {
+			for b.Loop() {
+				if err := s.conn.Exec(b.Context(), query); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("AllSums", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.AllSums(b.Context(), "", ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Find 1000 hours", func(b *testing.B) {
+		need := &rating.Need{Hours: make(map[rating.HourKey]bool)}
+		for i := range 1000 {
+			need.Hours[changes.Hours[i*178].HourKey] = true
+		}
+		for b.Loop() {
+			known, err := s.Find(b.Context(), need)
+			if err != nil || len(known.Hours) != 1000 {
+				b.Fatal(len(known.Hours), err)
+			}
+		}
+	})
+}
+
+// manyHours makes rows of 20 tenants, each of a session of its own.
+func manyHours(rows int) *rating.Changes {
+	charges := make([]*rating.Charge, 40)
+	for i := range charges {
+		charges[i] = &rating.Charge{Tenant: fmt.Sprintf("tenant-%02d", i/2), Book: "public",
+			BookVersion: 1_764_518_400, SKU: "gpu.a800-80g", Purchase: "on_demand",
+			Band: fmt.Sprint(i % 2), Period: "2026-01"}
+	}
+	changes := &rating.Changes{Hours: make([]rating.Row, rows)}
 	for i := range changes.Hours {
 		r := &changes.Hours[i]
 		r.Hour = worldStart.Unix() + int64(i%200)*3600
@@ -104,21 +159,16 @@ func BenchmarkWriteHours(b *testing.B) {
 			Tenant: fmt.Sprintf("tenant-%02d", i%20), Session: fmt.Sprintf("openb-pod-%06d", i)}
 		r.SKU, r.Milli = "gpu.a800-80g", 1000
 		r.Used = metering.Set{{From: 0, To: 1800}}
-		for j := range uint16(1 + i%2) {
-			r.Segments = append(r.Segments, rating.Segment{Charge: charges[j], Billing: "2026-01",
-				Day: 20_484, From: 900 * j, To: 900*j + 900, Seconds: 900})
+		for j := range 1 + i%2 {
+			from := uint16(900 * j)
+			r.Segments = append(r.Segments, rating.Segment{Charge: charges[2*(i%20)+j],
+				Billing: "2026-01", Day: 20_484, From: from, To: from + 900, Seconds: 900})
 		}
+		changes.Sessions = append(changes.Sessions, rating.SessionRow{
+			SessionKey: r.SessionKey, SKU: r.SKU, Milli: r.Milli,
+		})
 	}
-	measure := startMeasure()
-	for b.Loop() {
-		for i := range changes.Hours {
-			changes.Hours[i].Used[0].To++
-		}
-		if err := s.Write(b.Context(), &changes); err != nil {
-			b.Fatal(err)
-		}
-	}
-	measure.report(b, rows)
+	return changes
 }
 
 // measure is the CPU time of this process and of the engine's, at its start.

@@ -24,6 +24,7 @@ const childVariable = "SUANPAN_EMBEDDED_CHILD"
 var engine struct {
 	once    sync.Once
 	process *embedded.Process
+	dir     string
 	err     error
 	count   atomic.Int64
 }
@@ -40,6 +41,9 @@ func TestMain(m *testing.M) {
 			code = max(code, 1)
 		}
 		cancel()
+	}
+	if err := os.RemoveAll(engine.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
 }
@@ -77,19 +81,11 @@ func address(t testing.TB) string {
 			engine.err = err
 			return
 		}
-		dir, err := os.MkdirTemp("", "suanpan-clickhouse-")
-		if err != nil {
-			engine.err = err
+		if engine.dir, engine.err = os.MkdirTemp("", "suanpan-clickhouse-"); engine.err != nil {
 			return
 		}
 		engine.process, engine.err = embedded.Start(context.Background(), exe, nil,
-			embedded.Config{Listen: "127.0.0.1:0", DataDir: dir}, os.Stderr)
-		go func() { // ends with the engine
-			if engine.err == nil {
-				<-engine.process.Done()
-			}
-			_ = os.RemoveAll(dir)
-		}()
+			embedded.Config{Listen: "127.0.0.1:0", DataDir: engine.dir}, os.Stderr)
 	})
 	if engine.err != nil {
 		t.Fatal(engine.err)
