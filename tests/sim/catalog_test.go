@@ -87,36 +87,39 @@ func (f *fleet) catalog(duration time.Duration) {
 // market has spot prices published: in time, too late, or wrong.
 func (f *fleet) market(duration time.Duration) {
 	w := f.w
-	publish := func(at time.Time, value string) {
-		f.deliver(at, pipeline.Record{Topic: schemas.TopicMarket, Value: []byte(value)}, 0)
-	}
-	price := func(holds time.Time, more map[string]any) string {
-		data := map[string]any{
-			"sku": "gpu.a", "region": []string{"us-east", "eu-west"}[w.rng.IntN(2)],
-			"price": fmt.Sprintf("%d.%02d", w.rng.IntN(4), w.rng.IntN(100)+1), "time": stamp(holds),
-		}
-		for k, v := range more {
-			data[k] = v
-		}
-		return f.value(schemas.TypeMarketPrice, &intent{kind: "market", end: holds}, data)
-	}
 	for at := w.start; at.Before(w.start.Add(duration)); {
 		at = at.Add(w.between(5*time.Second, 100*time.Second))
+		region := []string{"us-east", "eu-west"}[w.rng.IntN(2)]
 		switch n := w.rng.IntN(20); {
 		case n < 14:
 			ahead := []time.Duration{10 * time.Second, 90 * time.Second}[w.rng.IntN(2)]
-			publish(at, price(at.Add(w.between(0, ahead)), nil))
+			f.spot(at, at.Add(w.between(0, ahead)), region, nil)
 		case n < 17:
-			publish(at, price(at.Add(-w.between(time.Millisecond, 10*time.Minute)), nil))
+			f.spot(at, at.Add(-w.between(time.Millisecond, 10*time.Minute)), region, nil)
 		case n < 18:
-			publish(at, price(at.Add(time.Minute), map[string]any{"currency": "EUR"}))
+			f.spot(at, at.Add(time.Minute), region, map[string]any{"currency": "EUR"})
 		case n < 19:
-			publish(at, price(at.Add(time.Minute), map[string]any{"price": "-1"}))
+			f.spot(at, at.Add(time.Minute), region, map[string]any{"price": "-1"})
 		default:
-			publish(at, f.value(schemas.TypeQueue, &intent{kind: "other"},
-				map[string]any{"pool": "a", "time": stamp(at), "depth": 3, "wait_seconds": 9}))
+			f.deliver(at, pipeline.Record{
+				Topic: schemas.TopicMarket, Value: []byte(f.value(schemas.TypeQueue, &intent{kind: "other"},
+					map[string]any{"pool": "a", "time": stamp(at), "depth": 3, "wait_seconds": 9})),
+			}, 0)
 		}
 	}
+}
+
+// spot has a spot price published at one instant that holds from another one on.
+func (f *fleet) spot(at, holds time.Time, region string, more map[string]any) {
+	data := map[string]any{
+		"sku": "gpu.a", "region": region, "time": stamp(holds),
+		"price": fmt.Sprintf("%d.%02d", f.w.rng.IntN(4), f.w.rng.IntN(100)+1),
+	}
+	for k, v := range more {
+		data[k] = v
+	}
+	value := f.value(schemas.TypeMarketPrice, &intent{kind: "market", end: holds}, data)
+	f.deliver(at, pipeline.Record{Topic: schemas.TopicMarket, Value: []byte(value)}, 0)
 }
 
 // published is a document as the auditor reads it.

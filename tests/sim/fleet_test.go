@@ -44,7 +44,8 @@ type fleet struct {
 	longest int64 // increment of the run's book, in seconds
 	leases  []*lease
 
-	newcomer bool // its document is in the log
+	newcomer bool     // its document is in the log
+	early    []func() // sends that wait for it
 }
 
 // lease is one session of the fleet.
@@ -115,18 +116,37 @@ func (f *fleet) deliver(at time.Time, record pipeline.Record, partition int) {
 		f.pending--
 		again := f.w.now.Add(f.w.between(100*time.Millisecond, 15*time.Second))
 		in := f.intents[string(record.Value)]
-		if f.w.fault(30) || in != nil && in.tenant == newcomer && !f.newcomer {
+		if in != nil && in.tenant == newcomer && !f.newcomer {
+			f.pending++
+			f.early = append(f.early, func() {
+				f.pending--
+				f.deliver(f.w.now.Add(f.w.between(0, time.Second)), record, partition)
+			})
+			return
+		}
+		if f.w.fault(30) {
 			f.deliver(again, record, partition)
 			return
 		}
 		f.w.log.append(record, partition)
-		f.newcomer = f.newcomer || record.Topic == schemas.TopicCatalog &&
-			strings.Contains(string(record.Value), newcomer)
+		f.arrived(record)
 		if f.w.fault(20) {
 			f.w.met("producer's repeat")
 			f.deliver(again, record, partition)
 		}
 	})
+}
+
+// arrived sends what waited for the newcomer's document.
+func (f *fleet) arrived(record pipeline.Record) {
+	if record.Topic != schemas.TopicCatalog || !strings.Contains(string(record.Value), newcomer) {
+		return
+	}
+	f.newcomer = true
+	for _, send := range f.early {
+		send()
+	}
+	f.early = nil
 }
 
 // lease makes the events of one session.
@@ -203,6 +223,10 @@ func (f *fleet) window(l *lease, from, to time.Time) {
 	f.send(at, l.tenant, value)
 	for w.chance(150) {
 		f.send(at.Add(w.between(0, 20*time.Minute)), l.tenant, value)
+	}
+	if l.purchase == "spot" && w.chance(400) { // a price that changes just before the window ends
+		soon := to.Add(-w.between(500*time.Millisecond, 4*time.Second))
+		f.spot(soon, soon.Add(w.between(0, 500*time.Millisecond)), l.region, nil)
 	}
 	if w.chance(100) {
 		overlap := f.held(l, "/second", from.Add(l.window/3), to)

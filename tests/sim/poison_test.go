@@ -62,12 +62,15 @@ func (f *fleet) unreadable(when func() time.Time, pick func() string) {
 	f.send(when(), tenant, f.value(schemas.TypeHeld, &intent{},
 		map[string]any{"tenant": tenant, "start": "yesterday"}))
 	f.send(when(), tenant, f.value(schemas.TypeVoid, &intent{}, map[string]any{"tenant": tenant}))
-	at := when()
-	f.send(at, tenant, f.value(schemas.TypeConsumed, &intent{
-		kind: "consumed", tenant: tenant, end: at, skus: []string{"gpu.a"},
-	}, map[string]any{
-		"tenant": tenant, "project": "p0", "time": stamp(at), "consumed": map[string]any{"gpu.a": "1"},
-	}))
+	for _, sku := range []string{"gpu.a", "none"} { // one before and one behind what has a price
+		at := when()
+		f.send(at, tenant, f.value(schemas.TypeConsumed, &intent{
+			kind: "consumed", tenant: tenant, end: at, skus: []string{sku},
+		}, map[string]any{
+			"tenant": tenant, "project": "p0", "time": stamp(at),
+			"consumed": map[string]any{sku: "1", "license": "1"},
+		}))
+	}
 }
 
 // fromTheFuture sends sound events too early, of sessions that nobody else reports.

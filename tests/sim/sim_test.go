@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -97,8 +98,19 @@ type result struct {
 }
 
 // simulate runs one seed to its end.
-func simulate(seed uint64, bug string, verbose bool) result {
+func simulate(seed uint64, bug string, verbose bool) (r result) {
 	w := newWorld(seed, bug, verbose)
+	defer func() {
+		if p := recover(); p != nil { // of the product's: it says that it found itself wrong
+			w.fail("panic: %v\n%s", p, debug.Stack())
+			r = result{w.trace.Sum64(), w.problems, w.coverage}
+		}
+		for _, n := range w.nodes {
+			if n.job != nil {
+				n.crash()
+			}
+		}
+	}()
 	base, err := time.Parse(time.RFC3339, bases[w.rng.IntN(len(bases))])
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -113,7 +125,9 @@ func simulate(seed uint64, bug string, verbose bool) result {
 	for range 1 + w.rng.IntN(3) {
 		w.newRater(c)
 	}
-	w.newArchiver()
+	for range 1 + w.rng.IntN(2) {
+		w.newArchiver()
+	}
 	w.newSettler()
 	for w.now.Before(base.Add(duration)) || w.fleet.pending > 0 {
 		w.advance(w.pace())
@@ -179,6 +193,7 @@ func (w *world) chaos(c raterConfig) {
 		for _, n := range w.nodes {
 			if n.group == w.archives {
 				n.crash()
+				break
 			}
 		}
 		w.newArchiver()
