@@ -18,6 +18,14 @@ import (
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+
+	"github.com/suanpan/suanpan/pkg/pipeline"
+)
+
+var (
+	_ pipeline.Archive     = (*Store)(nil)
+	_ pipeline.Rows        = (*Store)(nil)
+	_ pipeline.Settlements = (*Store)(nil)
 )
 
 // DefaultDatabase is used where [Config.URL] names none.

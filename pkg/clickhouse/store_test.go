@@ -1,6 +1,8 @@
 package clickhouse
 
 import (
+	"context"
+	"errors"
 	"math"
 	"strings"
 	"sync"
@@ -259,4 +261,42 @@ func TestOpen_refusesWhatCannotWork(t *testing.T) {
 	f(Config{URL: "ftp://u:hunter2@127.0.0.1:1/x"}, "does not begin with")
 	f(Config{URL: "http://127.0.0.1:1/x", TLS: TLS{CA: "ca.pem"}}, "neither https:// nor")
 	f(Config{URL: "https://127.0.0.1:1/x", TLS: TLS{CA: "no such file"}}, "no such file")
+}
+
+// Both ways of writing must say so when nothing was written.
+func TestArchive_failsWhereRecordsDoNotLand(t *testing.T) {
+	for _, parameters := range []string{"", "?compress=lz4"} {
+		s := open(t) // it has no tables
+		url := "http://" + address(t) + "/" + s.database + parameters
+		with, err := Open(t.Context(), Config{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records := make([]pipeline.Record, 20_000)
+		for i := range records {
+			records[i] = event(i, false)
+		}
+		if err := with.Archive(t.Context(), records); err == nil ||
+			!strings.Contains(err.Error(), "UNKNOWN_DATABASE") {
+			t.Errorf("%q: without a database: %v", parameters, err)
+		}
+		if err := with.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := with.Archive(ctx, records); !errors.Is(err, context.Canceled) {
+			t.Errorf("%q: cancelled: %v", parameters, err)
+		}
+		if err := with.Archive(t.Context(), records); err != nil {
+			t.Errorf("%q: after errors: %v", parameters, err)
+		}
+		counts, err := with.Counts(t.Context())
+		if err != nil || counts["usage_events"] != 20_000 {
+			t.Errorf("%q: %v, %v", parameters, counts, err)
+		}
+		if err := with.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
