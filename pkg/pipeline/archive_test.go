@@ -19,7 +19,9 @@ func archiveStep(t *testing.T, a *Archiver, now time.Time, wantErr error) Archiv
 
 func TestArchiver_commitsAfterWriting(t *testing.T) {
 	f := newFake()
-	f.fetch = [][]Record{{usage("acme", 4, noon, 0), usage("blue", 8, noon, 0)}, {usage("acme", 5, noon, 0)}}
+	f.fetch = [][]Record{
+		{usage("acme", 4, noon, 0), usage("blue", 8, noon, 0)}, {usage("acme", 5, noon, 0)},
+	}
 	a := NewArchiver(f, f)
 	if r := archiveStep(t, a, noon, nil); r.Records != 0 {
 		t.Errorf("archived %d records at once, they may wait for more", r.Records)
@@ -72,8 +74,8 @@ func TestArchiver_dropsWhatItHoldsWithItsGeneration(t *testing.T) {
 	delete(f.fails, "fetch")
 	archiveStep(t, a, noon.Add(2*time.Minute), nil)
 	if len(f.archived) > 0 || f.generation != 2 {
-		t.Errorf("archived %d records in generation %d, want none in 2: they are another's", len(f.archived),
-			f.generation)
+		t.Errorf("archived %d records in generation %d, want none in 2: they are another's",
+			len(f.archived), f.generation)
 	}
 }
 

@@ -45,8 +45,10 @@ func TestPrices_ignoresDocuments(t *testing.T) {
 	f(bookText("2026-01-05T12:00:59Z", "3"), "second", "yes", "")
 	f(bookText("2026-01-02T00:00:00Z", "3"), "first", "", "")
 	f(bookText("2026-01-01T00:00:00Z", "3"), "first", "", "a version is immutable")
-	f(strings.ReplaceAll(bookText("2026-01-06T00:00:00Z", "3"), "USD", "EUR"), "second", "", "cannot become")
-	f(strings.ReplaceAll(acme, "public", "other"), "second", "", "starts at 2026-01-01T00:00:00Z, before")
+	f(strings.ReplaceAll(bookText("2026-01-06T00:00:00Z", "3"), "USD", "EUR"), "second", "",
+		"cannot become")
+	f(strings.ReplaceAll(acme, "public", "other"), "second", "",
+		"starts at 2026-01-01T00:00:00Z, before")
 	f(strings.ReplaceAll(acme, "acme", "coral"), "second", "", "")
 	f(`{"kind":"Contract","name":"k","tenant":"acme","price_book":"public",`+
 		`"effective_from":"2026-01-05T11:00:00Z"}`, "second", "", "before the earliest instant")

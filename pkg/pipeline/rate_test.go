@@ -363,3 +363,17 @@ func TestRater_flushesByAgeToo(t *testing.T) {
 	f(noon.Add(-liveLag), time.Second)
 	f(noon.Add(1-liveLag), 10*time.Second)
 }
+
+// TestRater_knowsWhatWasPublishedBeforeARecord has a tenant published just after the catalog was
+// read, and its first record just after that.
+func TestRater_knowsWhatWasPublishedBeforeARecord(t *testing.T) {
+	f := newFake()
+	r, documents, _ := newFakeRater(t, f, nil)
+	rateStep(t, r, noon, false)
+	documents.put(noon.Add(100*time.Millisecond), strings.ReplaceAll(acme, "acme", "coral"),
+		Header{HeaderBatch, []byte("second")})
+	f.fetch = [][]Record{{usage("coral", 0, noon.Add(200*time.Millisecond), -600)}}
+	if report := rateStep(t, r, noon.Add(300*time.Millisecond), false); report.Accepted != 1 {
+		t.Errorf("report %+v, want the record accepted", report)
+	}
+}

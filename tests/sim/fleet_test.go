@@ -12,8 +12,8 @@ import (
 	"github.com/suanpan/suanpan/schemas"
 )
 
-// bases are instants at which runs begin: an ordinary one, one before a month's end in New York, and
-// ones before its clocks change.
+// bases are instants at which runs begin: an ordinary one, one before a month's end in New York,
+// and ones before its clocks change.
 var bases = []string{
 	"2026-01-14T09:20:00Z", "2026-02-01T03:50:00Z", "2026-03-08T06:10:00Z", "2026-11-01T05:05:00Z",
 }

@@ -33,8 +33,8 @@ type node struct {
 	blocked int // times
 }
 
-// job is a write that runs while its loop goes on. It runs only in turns that the world gives it, so
-// that there is never more than one thing that runs.
+// job is a write that runs while its loop goes on. It runs only in turns that the world gives it,
+// so that there is never more than one thing that runs.
 type job struct {
 	resume  func() (struct{}, bool)
 	abandon func()

@@ -121,7 +121,10 @@ func simulate(seed uint64, bug string, verbose bool) (r result) {
 	w.fleet = newFleet(w, duration, 6+w.rng.IntN(5))
 	w.advance(15 * time.Minute)
 	w.faults = true
-	c := raterConfig{stateBytes: []int64{3000, 20_000, 0}[w.rng.IntN(3)], flushRows: []int{3, 30, 0}[w.rng.IntN(3)]}
+	c := raterConfig{
+		stateBytes: []int64{3000, 20_000, 0}[w.rng.IntN(3)],
+		flushRows:  []int{3, 30, 0}[w.rng.IntN(3)],
+	}
 	for range 1 + w.rng.IntN(3) {
 		w.newRater(c)
 	}

@@ -305,7 +305,8 @@ func (r rows) WriteDeadLetters(_ context.Context, letters []pipeline.DeadLetter)
 	return r.n.call("insert dead letters", len(letters), func(i int) {
 		l := letters[i]
 		at := place{l.Topic, l.Partition, l.Offset}
-		if old, ok := r.s.letters[at]; ok && (old.Reason != l.Reason || !bytes.Equal(old.Value, l.Value)) {
+		old, ok := r.s.letters[at]
+		if ok && (old.Reason != l.Reason || !bytes.Equal(old.Value, l.Value)) {
 			r.n.w.fail("record %v is a dead letter twice, as %s (%s) and as %s (%s)", at, old.Reason,
 				old.Detail, l.Reason, l.Detail)
 		}
