@@ -14,6 +14,10 @@ const MaxIncrement int64 = 31 * 86_400
 
 const onDemand = string(metering.OnDemand)
 
+// MaxFractionDigits is the number of decimals of floors and caps, and of multipliers beside them: a
+// spot price is a product of three numbers, and stays within 36 decimals.
+const MaxFractionDigits = 9
+
 // Standard is the band of every second that no rule of a price is for.
 const Standard = "standard"
 
@@ -90,7 +94,7 @@ func (p *Price) windowed(hourly bool) bool {
 func (r *reader) price(n *yaml.Node, v *Version) *Price {
 	p := &Price{Purchase: onDemand, Increment: 1, multipliers: make(map[string]money.Amount)}
 	var amount *money.Amount
-	var ladder, pack, timed *yaml.Node
+	var ladder, pack, timed, bands *yaml.Node
 	r.mapping(n, "price",
 		field{"sku", true, func(n *yaml.Node) { p.SKU = r.name(n, "sku") }},
 		field{"purchase", false, func(n *yaml.Node) {
@@ -115,7 +119,7 @@ func (r *reader) price(n *yaml.Node, v *Version) *Price {
 		field{"ladder", false, func(n *yaml.Node) { ladder = n }},
 		field{"package", false, func(n *yaml.Node) { pack = n }},
 		field{"market", false, func(n *yaml.Node) { p.Market = r.market(n) }},
-		field{"bands", false, func(n *yaml.Node) { r.multipliers(n, p, v) }},
+		field{"bands", false, func(n *yaml.Node) { bands = n }},
 	)
 	if p.Increment == 0 {
 		p.Increment = 1
@@ -127,6 +131,9 @@ func (r *reader) price(n *yaml.Node, v *Version) *Price {
 		p.Package = r.nano(pack, "package", p.Per)
 	}
 	r.checkPrice(n, p, amount)
+	if bands != nil {
+		r.multipliers(bands, p, v)
+	}
 	if timed != nil && (p.Increment != 1 || p.Minimum != 0) && (p.Per.Consumed() || p.Market != nil) {
 		r.fail(timed, "increment and minimum are for prices of what is held, and not for the market's")
 	}
@@ -190,11 +197,20 @@ func (r *reader) nano(n *yaml.Node, what string, per Per) *big.Int {
 	return scaled.Mul(scaled, big.NewInt(max(per.Seconds, 1)))
 }
 
+// fraction reads an amount that a price is multiplied by more than once.
+func (r *reader) fraction(n *yaml.Node, what string) money.Amount {
+	a := r.amount(n, what)
+	if _, err := a.Scaled(MaxFractionDigits); err != nil {
+		r.fail(n, "%s: %v", what, err)
+	}
+	return a
+}
+
 func (r *reader) market(n *yaml.Node) *Market {
 	m := new(Market)
 	r.mapping(n, "market",
-		field{"floor", true, func(n *yaml.Node) { m.Floor = r.amount(n, "floor") }},
-		field{"cap", true, func(n *yaml.Node) { m.Cap = r.amount(n, "cap") }})
+		field{"floor", true, func(n *yaml.Node) { m.Floor = r.fraction(n, "floor") }},
+		field{"cap", true, func(n *yaml.Node) { m.Cap = r.fraction(n, "cap") }})
 	if m.Floor.Cmp(m.Cap) > 0 {
 		r.fail(n, "floor %s is above cap %s", m.Floor, m.Cap)
 	}
@@ -215,7 +231,11 @@ func (r *reader) multipliers(n *yaml.Node, p *Price, v *Version) {
 			r.fail(n.Content[i], "bands has %q twice", name)
 		}
 		r.mapping(n.Content[i+1], "band rule", field{"multiplier", true, func(n *yaml.Node) {
-			p.multipliers[name] = r.amount(n, "multiplier")
+			if p.Market != nil {
+				p.multipliers[name] = r.fraction(n, "multiplier")
+			} else {
+				p.multipliers[name] = r.amount(n, "multiplier")
+			}
 		}})
 	}
 }

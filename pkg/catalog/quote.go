@@ -158,7 +158,11 @@ var one = money.MustParse("1")
 
 // periodOf is the month of a local day, YYYY-MM.
 func periodOf(day int64) string {
-	return time.Unix(day*daySeconds, 0).UTC().Format("2006-01")
+	year, month, _ := time.Unix(day*daySeconds, 0).UTC().Date()
+	return string([]byte{
+		byte('0' + year/1000), byte('0' + year/100%10), byte('0' + year/10%10), byte('0' + year%10), '-',
+		byte('0' + month/10), byte('0' + month%10),
+	})
 }
 
 // periodStart is the first second of the local month that a second lies in.

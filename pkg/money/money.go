@@ -40,6 +40,12 @@ func Parse(text string) (Amount, error) {
 	return parse(text, MaxFractionDigits)
 }
 
+// ParseExact is [Parse] for what [Amount.String] printed of a product of amounts: with any number of
+// decimals.
+func ParseExact(text string) (Amount, error) {
+	return parse(text, len(text))
+}
+
 func parse(text string, places int) (Amount, error) {
 	whole, fraction, point := strings.Cut(text, ".")
 	if whole == "" || !digits(whole) || point && (fraction == "" || !digits(fraction)) {

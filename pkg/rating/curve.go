@@ -33,7 +33,7 @@ func CurveOf(c *Charge, from *catalog.Catalog) (Curve, error) {
 	curve := Curve{price: price, currency: version.Currency, factor: price.Multiplier(c.Band)}
 	unit := price.Amount
 	if c.Spot != "" {
-		spot, err := money.Parse(c.Spot)
+		spot, err := money.ParseExact(c.Spot)
 		if err != nil {
 			return Curve{}, fmt.Errorf("parse spot price of charge %s: %w", c.Key(), err)
 		}

@@ -103,6 +103,7 @@ func (it *items) add(c *Charge, q metering.Quantity, start, end, day int64, bill
 		of.start, of.end, of.day, of.billingPeriod, of.first = start, end, day, billing, false
 	}
 	of.start, of.end, of.day = min(of.start, start), max(of.end, end), min(of.day, day)
+	of.billingPeriod = min(of.billingPeriod, billing)
 	i.BaseQuantity = q.String()
 	i.BillingPeriod = billing
 	list := of.UnitPrice.MulRatio(q.Big(), of.perNano, money.Scale, money.Down)

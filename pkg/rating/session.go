@@ -164,7 +164,8 @@ func (r *Rater) priced(k *sku, w window) (missing int64, ok bool) {
 	if w.from >= k.from && w.until <= k.until {
 		return 0, true
 	}
-	for at := w.from; at < w.until; {
+	at := w.from
+	for at < w.until {
 		if at >= k.from && at < k.until {
 			at = k.until
 			continue
@@ -173,13 +174,13 @@ func (r *Rater) priced(k *sku, w window) (missing int64, ok bool) {
 		if !ok || q.Price.Per.Consumed() {
 			return at, false
 		}
-		at = q.Until
+		at = q.Until // as far as the price holds, so that the next window need not ask again
 	}
 	if w.from < w.until {
-		if w.from <= k.until && w.until >= k.from && k.from < k.until {
-			w = window{min(w.from, k.from), max(w.until, k.until)}
+		if w.from <= k.until && at >= k.from && k.from < k.until {
+			w.from, at = min(w.from, k.from), max(at, k.until)
 		}
-		k.from, k.until = w.from, w.until
+		k.from, k.until = w.from, at
 	}
 	return 0, true
 }
