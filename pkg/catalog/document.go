@@ -27,8 +27,8 @@ const (
 	MaxNameBytes = 128
 )
 
-// Kinds are the kinds of documents, as they are written.
-var Kinds = []string{"Calendar", "Tenant", "PriceBook", "Contract"}
+// Kinds are the kinds of documents, as they are written, each after those that it names.
+var Kinds = []string{"Calendar", "PriceBook", "Tenant", "Contract"}
 
 // Document is one version of a calendar, tenant, price book or contract. It is valid by itself;
 // whether it agrees with others is judged by [New].

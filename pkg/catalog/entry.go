@@ -23,11 +23,18 @@ var firstsMayBePast = []string{"Calendar", "Tenant", "PriceBook"}
 // decide alike. A version must be known before anything can be rated by it, so it may not start
 // before its append time plus the longest increment or minimum of any book.
 func (c *Catalog) AddEntry(e Entry) error {
+	if old, ok := c.Version(e.Kind, e.Name, e.From); ok && string(old.JSON) == string(e.JSON) {
+		return nil // appended twice
+	}
 	first, seen := c.batches[e.ID()]
 	allowed := e.Replay || slices.Contains(firstsMayBePast, e.Kind) && (!seen || first == e.Batch)
 	if earliest := c.Earliest(e.Appended, e.Document); !allowed && e.From < earliest {
 		return fmt.Errorf("%s: %s starts at %s, before the earliest instant that it could, %s", e.At,
 			e.ID(), metering.InstantOf(e.From), metering.InstantOf(earliest))
+	}
+	if e.Kind == "Calendar" && !e.Replay && e.From < e.Appended && c.named(e.Name) {
+		return fmt.Errorf("%s: %s starts in the past, but a price book names it already: seconds may "+
+			"have been rated without it", e.At, e.ID())
 	}
 	if err := c.Add(e.Document); err != nil {
 		return err
@@ -36,6 +43,18 @@ func (c *Catalog) AddEntry(e Entry) error {
 		c.batches[e.ID()] = e.Batch
 	}
 	return nil
+}
+
+// named reports whether a price book names a calendar.
+func (c *Catalog) named(calendar string) bool {
+	for _, b := range c.books {
+		for _, v := range b.versions {
+			if slices.Contains(v.doc.calendars, calendar) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Earliest is the earliest second at which a version that is appended at a second may start, unless

@@ -32,6 +32,10 @@ type Settled struct {
 func Settle(sums Sums, from *catalog.Catalog) ([]Settled, error) {
 	settled := make([]Settled, 0, len(sums))
 	for charge, quantity := range sums {
+		if quantity.Sign() < 0 {
+			return nil, fmt.Errorf("settle charge %s of tenant %s: its quantity is %s: its rows were not "+
+				"all rated by this catalog", charge.Key(), charge.Tenant, quantity)
+		}
 		curve, err := CurveOf(&charge, from)
 		if err != nil {
 			return nil, fmt.Errorf("settle charge of tenant %s: %w", charge.Tenant, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -107,6 +108,10 @@ func apply(ctx context.Context, client *kafka.Client, o *applyOptions, now time.
 	if err != nil {
 		return nil, err
 	}
+	// What others name comes first: a reader may see only the beginning of an apply.
+	slices.SortStableFunc(documents, func(a, b catalog.Document) int {
+		return slices.Index(catalog.Kinds, a.Kind) - slices.Index(catalog.Kinds, b.Kind)
+	})
 	prices := newPrices(client)
 	if err := prices.Refresh(ctx, now); err != nil {
 		return nil, err

@@ -1,0 +1,66 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/suanpan/suanpan/pkg/metering"
+)
+
+// entry parses one document as it was appended at a time.
+func entry(t *testing.T, appended, batch, document string) Entry {
+	t.Helper()
+	documents, err := Parse("log", []byte(document))
+	if err != nil || len(documents) != 1 {
+		t.Fatalf("parse %s: %d documents, %v", document, len(documents), err)
+	}
+	at, err := metering.ParseInstant(appended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Entry{Document: documents[0], Appended: at.Second(), Batch: batch}
+}
+
+const bookThatNames = `{kind: PriceBook, name: public, currency: CNY, timezone: UTC,
+  effective_from: "2026-01-01T00:00:00Z",
+  bands: [{name: holiday, when: [{calendar: cn}]}],
+  prices: [{sku: gpu, per: hour, price: "30", minimum: 60s, bands: {holiday: {multiplier: "0.5"}}}]}`
+
+func TestAddEntry_calendarOfTheFutureOnlyOnceABookNamesIt(t *testing.T) {
+	f := func(from, want string) {
+		t.Helper()
+		c := Empty()
+		if err := c.AddEntry(entry(t, "2026-01-05T00:00:00Z", "1", bookThatNames)); err != nil {
+			t.Fatal(err)
+		}
+		err := c.AddEntry(entry(t, "2026-01-06T00:00:00Z", "2",
+			`{kind: Calendar, name: cn, days: ["2026-01-05"], effective_from: "`+from+`"}`))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("calendar from %s: %v, want %q", from, err, want)
+		}
+	}
+	f("2026-01-05T00:00:00Z", "a price book names it already")
+	f("2026-01-06T00:01:00Z", "") // nothing is rated so far ahead
+}
+
+func TestAddEntry_changesStartAfterWhatMayBeRated(t *testing.T) {
+	f := func(appended, batch, from, want string) {
+		t.Helper()
+		c := Empty()
+		if err := c.AddEntry(entry(t, "2026-01-05T00:00:00Z", "1", bookThatNames)); err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.Replace(strings.Replace(bookThatNames, `"30"`, `"31"`, 1),
+			"2026-01-01T00:00:00Z", from, 1)
+		err := c.AddEntry(entry(t, appended, batch, changed))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("version from %s, appended at %s: %v, want %q", from, appended, err, want)
+		}
+	}
+	f("2026-01-05T00:00:00Z", "1", "2025-12-01T00:00:00Z", "") // of the same apply
+	f("2026-01-05T00:00:00Z", "2", "2025-12-01T00:00:00Z", "before the earliest instant")
+	f("2026-02-01T00:00:00Z", "2", "2026-02-01T00:00:59Z", "before the earliest instant")
+	f("2026-02-01T00:00:00Z", "2", "2026-02-01T00:01:00Z", "")
+	f("2026-02-01T00:00:00Z", "2", "2026-01-01T00:00:00Z", "before the earliest instant")
+	f("2026-01-05T00:00:00Z", "1", "2026-01-01T00:00:00Z", "a version is immutable")
+}
