@@ -40,8 +40,8 @@ func Parse(text string) (Amount, error) {
 	return parse(text, MaxFractionDigits)
 }
 
-// ParseExact is [Parse] for what [Amount.String] printed of a product of amounts: with any number of
-// decimals.
+// ParseExact is [Parse] for what [Amount.String] printed of a product of amounts: with any number
+// of decimals.
 func ParseExact(text string) (Amount, error) {
 	return parse(text, len(text))
 }

@@ -4,18 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/metering"
 	"github.com/suanpan/suanpan/pkg/rating"
-	"github.com/suanpan/suanpan/schemas"
-)
-
-// Headers of a usage record that was found in another partition than its tenant's, and forwarded.
-const (
-	HeaderForwardedFrom = "suanpan-forwarded-from" // topic/partition/offset
-	HeaderForwardedTime = "suanpan-forwarded-time" // when the log received it first, RFC 3339
 )
 
 const (
@@ -327,16 +319,6 @@ func (r *Rater) settled(e *metering.Event, record *Record) (end metering.Instant
 	return end, end > limit || r.config.Prices.Settled(end)
 }
 
-// received is when the log received a record first.
-func received(record *Record) metering.Instant {
-	if len(record.Headers) > 0 {
-		if at, err := metering.ParseInstant(header(*record, HeaderForwardedTime)); err == nil {
-			return at
-		}
-	}
-	return metering.Instant(record.Time.UnixNano())
-}
-
 func (r *Rater) rateOne(record *Record, e *metering.Event, rejection *metering.Rejection,
 	now time.Time, report *RateReport,
 ) {
@@ -372,22 +354,6 @@ func (r *Rater) rateOne(record *Record, e *metering.Event, rejection *metering.R
 		Record: *record, Reason: string(rejection.Reason), Detail: rejection.Detail,
 		Source: e.Source, ID: e.ID, SeenAt: now,
 	})
-}
-
-// misplaced reports whether a record is not where its tenant's records are.
-func (r *Rater) misplaced(record *Record, e *metering.Event) bool {
-	return e.Tenant != "" &&
-		(string(record.Key) != e.Tenant || r.config.Partition(e.Tenant) != record.Partition)
-}
-
-func forward(record *Record, tenant string) Record {
-	from := fmt.Sprintf("%s/%d/%d", record.Topic, record.Partition, record.Offset)
-	return Record{
-		Topic: schemas.TopicUsage, Key: []byte(tenant), Value: record.Value,
-		Headers: append(slices.Clip(record.Headers),
-			Header{HeaderForwardedFrom, []byte(from)},
-			Header{HeaderForwardedTime, []byte(record.Time.UTC().Format(time.RFC3339Nano))}),
-	}
 }
 
 // ignored makes dead letters of market prices that no reader takes in.

@@ -197,7 +197,8 @@ func build(t *testing.T) string {
 // TestCatalog lets the command read the example catalog that compose applies.
 func TestCatalog(t *testing.T) {
 	command := exec.CommandContext(t.Context(), build(t),
-		"rate", "--catalog", filepath.Join(root, "deployments", "example", "catalog.yaml"), "--events", "-")
+		"rate", "--catalog", filepath.Join(root, "deployments", "example", "catalog.yaml"),
+		"--events", "-")
 	if text, err := command.CombinedOutput(); err != nil || len(text) > 0 {
 		t.Errorf("read the catalog: %v\n%s", err, text)
 	}
