@@ -81,8 +81,10 @@ func event(i int, telemetry bool) pipeline.Record {
 		`"cpu.core":"%d","memory.gib":"%d.%03d"},"labels":{"team":"t%d"}%s}}`,
 		i%8152, i, end, i%20, i%8152, i%8152, start, start, end, i%8, i%1000,
 		i%96, i%512, i%997, i%50, readings)
-	return pipeline.Record{Topic: "suanpan.usage", Partition: i % 64, Offset: int64(i), Time: at,
-		Key: fmt.Appendf(nil, "tenant-%02d", i%20), Value: value}
+	return pipeline.Record{
+		Topic: "suanpan.usage", Partition: i % 64, Offset: int64(i), Time: at,
+		Key: fmt.Appendf(nil, "tenant-%02d", i%20), Value: value,
+	}
 }
 
 // BenchmarkWriteHours measures the rater's inserts.
@@ -147,22 +149,27 @@ func BenchmarkLineItems(b *testing.B) {
 func manyHours(rows int) *rating.Changes {
 	charges := make([]*rating.Charge, 40)
 	for i := range charges {
-		charges[i] = &rating.Charge{Tenant: fmt.Sprintf("tenant-%02d", i/2), Book: "public",
+		charges[i] = &rating.Charge{
+			Tenant: fmt.Sprintf("tenant-%02d", i/2), Book: "public",
 			BookVersion: 1_764_518_400, SKU: "gpu.a800-80g", Purchase: "on_demand",
-			Band: fmt.Sprint(i % 2), Period: "2026-01"}
+			Band: fmt.Sprint(i % 2), Period: "2026-01",
+		}
 	}
 	changes := &rating.Changes{Hours: make([]rating.Row, rows)}
 	for i := range changes.Hours {
 		r := &changes.Hours[i]
 		r.Hour = worldStart.Unix() + int64(i%200)*3600
 		r.SessionKey = rating.SessionKey{
-			Tenant: fmt.Sprintf("tenant-%02d", i%20), Session: fmt.Sprintf("openb-pod-%06d", i)}
+			Tenant: fmt.Sprintf("tenant-%02d", i%20), Session: fmt.Sprintf("openb-pod-%06d", i),
+		}
 		r.SKU, r.Milli = "gpu.a800-80g", 1000
 		r.Used = metering.Set{{From: 0, To: 1800}}
 		for j := range 1 + i%2 {
 			from := uint16(900 * j)
-			r.Segments = append(r.Segments, rating.Segment{Charge: charges[2*(i%20)+j],
-				Billing: "2026-01", Day: 20_484, From: from, To: from + 900, Seconds: 900})
+			r.Segments = append(r.Segments, rating.Segment{
+				Charge:  charges[2*(i%20)+j],
+				Billing: "2026-01", Day: 20_484, From: from, To: from + 900, Seconds: 900,
+			})
 		}
 		changes.Sessions = append(changes.Sessions, rating.SessionRow{
 			SessionKey: r.SessionKey, SKU: r.SKU, Milli: r.Milli,

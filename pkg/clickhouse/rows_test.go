@@ -224,8 +224,10 @@ func TestFind_takesMoreKeysThanAStatementHolds(t *testing.T) {
 
 func TestWrite_takesAnyNames(t *testing.T) {
 	s := store(t)
-	charge := rating.Charge{Book: "b", SKU: "s", Purchase: "on_demand", Band: "standard",
-		Period: "2026-02"}
+	charge := rating.Charge{
+		Book: "b", SKU: "s", Purchase: "on_demand", Band: "standard",
+		Period: "2026-02",
+	}
 	l, need := rating.NewLedger(), &rating.Need{
 		Sessions: map[rating.SessionKey]bool{}, Hours: map[rating.HourKey]bool{},
 	}
@@ -239,19 +241,25 @@ func TestWrite_takesAnyNames(t *testing.T) {
 			changes := rating.Changes{
 				Sessions: []rating.SessionRow{{SessionKey: key, SKU: "s", Milli: 1<<63 - 1}},
 				Voids:    []rating.VoidRow{{HourKey: hour, Seconds: metering.Set{{From: 0, To: 3600}}}},
-				Consumed: []rating.ConsumedRow{{Tenant: tenant, Source: session, ID: tenant, SKU: "s",
+				Consumed: []rating.ConsumedRow{{
+					Tenant: tenant, Source: session, ID: tenant, SKU: "s",
 					Charge: &c, Nano: quantity(int64(i + j)),
-					Labels: []metering.Label{{Key: tenant, Value: session}}}},
-				Hours: []rating.Row{{HourKey: hour, SKU: "s", Milli: 5, Used: metering.Set{{From: 1, To: 3}},
-					Segments: []rating.Segment{{Charge: &c, Billing: "2026-02", From: 1, To: 3, Seconds: 2}}}},
+					Labels: []metering.Label{{Key: tenant, Value: session}},
+				}},
+				Hours: []rating.Row{{
+					HourKey: hour, SKU: "s", Milli: 5, Used: metering.Set{{From: 1, To: 3}},
+					Segments: []rating.Segment{{Charge: &c, Billing: "2026-02", From: 1, To: 3, Seconds: 2}},
+				}},
 			}
 			l.Apply(&changes)
 			if j == 0 || i == 0 { // each name as a tenant and as a session, at a bearable cost
 				if err := s.Write(t.Context(), &changes); err != nil {
 					t.Fatalf("tenant %q, session %q: %v", tenant, session, err)
 				}
-				found, err := s.Find(t.Context(), &rating.Need{Sessions: map[rating.SessionKey]bool{key: true},
-					Hours: map[rating.HourKey]bool{hour: true}})
+				found, err := s.Find(t.Context(), &rating.Need{
+					Sessions: map[rating.SessionKey]bool{key: true},
+					Hours:    map[rating.HourKey]bool{hour: true},
+				})
 				if err != nil {
 					t.Fatalf("tenant %q, session %q: %v", tenant, session, err)
 				}
@@ -278,8 +286,10 @@ func TestFind_refusesRowsThatCannotBe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := rating.HourKey{SessionKey: rating.SessionKey{Tenant: "acme", Session: session},
-			Hour: 1_769_860_800}
+		key := rating.HourKey{
+			SessionKey: rating.SessionKey{Tenant: "acme", Session: session},
+			Hour:       1_769_860_800,
+		}
 		_, err = s.Find(t.Context(), &rating.Need{Hours: map[rating.HourKey]bool{key: true}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", values, err, want)

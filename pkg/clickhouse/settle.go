@@ -177,18 +177,28 @@ func (s *Store) WriteSettlements(ctx context.Context,
 		field{"contract", "String", contracts},
 		field{"usage_period", "String", periods},
 		field{"charge", "Array(String)", texts(func(r *settlement) []string { return r.charges })},
-		field{"quantity", "Array(Decimal(38, 9))",
-			texts(func(r *settlement) []string { return r.quantities })},
+		field{
+			"quantity", "Array(Decimal(38, 9))",
+			texts(func(r *settlement) []string { return r.quantities }),
+		},
 		field{"base_unit", "Array(String)", texts(func(r *settlement) []string { return r.units })},
-		field{"unit_price", "Array(Decimal(76, 36))",
-			texts(func(r *settlement) []string { return r.prices })},
+		field{
+			"unit_price", "Array(Decimal(76, 36))",
+			texts(func(r *settlement) []string { return r.prices }),
+		},
 		field{"per", "Array(String)", texts(func(r *settlement) []string { return r.pers })},
-		field{"list_num", "Array(Int256)",
-			columnOf(rows, func(r *settlement) []*big.Int { return r.nums })},
-		field{"list_den", "Array(Int256)",
-			columnOf(rows, func(r *settlement) []*big.Int { return r.dens })},
-		field{"amount", "Array(Decimal(38, 12))",
-			texts(func(r *settlement) []string { return r.amounts })},
+		field{
+			"list_num", "Array(Int256)",
+			columnOf(rows, func(r *settlement) []*big.Int { return r.nums }),
+		},
+		field{
+			"list_den", "Array(Int256)",
+			columnOf(rows, func(r *settlement) []*big.Int { return r.dens }),
+		},
+		field{
+			"amount", "Array(Decimal(38, 12))",
+			texts(func(r *settlement) []string { return r.amounts }),
+		},
 		field{"currency", "Array(String)", texts(func(r *settlement) []string { return r.currencies })},
 		field{"as_of", "UInt64", versions})
 }

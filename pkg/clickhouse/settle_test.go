@@ -63,25 +63,35 @@ func exact(t *testing.T, s *Store, tenant string, milli int64, seconds uint16, u
 	per int64,
 ) {
 	t.Helper()
-	charge := rating.Charge{Tenant: tenant, Book: "b", SKU: "gpu", Purchase: "on_demand",
-		Band: "standard", Period: "2026-01"}
-	hour := rating.HourKey{SessionKey: rating.SessionKey{Tenant: tenant, Session: "s"},
-		Hour: worldStart.Unix()}
-	row := rating.Row{HourKey: hour, SKU: "gpu", Milli: milli,
+	charge := rating.Charge{
+		Tenant: tenant, Book: "b", SKU: "gpu", Purchase: "on_demand",
+		Band: "standard", Period: "2026-01",
+	}
+	hour := rating.HourKey{
+		SessionKey: rating.SessionKey{Tenant: tenant, Session: "s"},
+		Hour:       worldStart.Unix(),
+	}
+	row := rating.Row{
+		HourKey: hour, SKU: "gpu", Milli: milli,
 		Used: metering.Set{{From: 0, To: seconds}}, Voided: metering.Set{{From: 1, To: 2}},
 		Segments: []rating.Segment{
 			{Charge: &charge, Billing: "2026-01", From: 0, To: seconds, Seconds: seconds},
 			{Kind: rating.VoidSegment, Charge: &charge, Billing: "2026-01", From: 1, To: 2, Seconds: 1},
-		}}
-	changes := rating.Changes{Hours: []rating.Row{row},
-		Sessions: []rating.SessionRow{{SessionKey: hour.SessionKey, SKU: "gpu", Milli: milli}}}
+		},
+	}
+	changes := rating.Changes{
+		Hours:    []rating.Row{row},
+		Sessions: []rating.SessionRow{{SessionKey: hour.SessionKey, SKU: "gpu", Milli: milli}},
+	}
 	if err := s.Write(t.Context(), &changes); err != nil {
 		t.Fatal(err)
 	}
-	settled := rating.Settled{Charge: charge, Quantity: metering.HeldFor(milli, int64(seconds)-1),
+	settled := rating.Settled{
+		Charge: charge, Quantity: metering.HeldFor(milli, int64(seconds)-1),
 		BaseUnit: "unit-second", UnitPrice: parseAmount(t, unit),
 		Per:    catalog.Per{Name: "x", Seconds: per},
-		Amount: parseAmount(t, amount), Currency: "CNY"}
+		Amount: parseAmount(t, amount), Currency: "CNY",
+	}
 	key := pipeline.PeriodKey{Tenant: tenant, Period: "2026-01"}
 	err := s.WriteSettlements(t.Context(), map[pipeline.PeriodKey][]rating.Settled{key: {settled}},
 		worldStart)
@@ -150,8 +160,10 @@ func TestWriteSettlements_refusesWhatColumnsDoNotHold(t *testing.T) {
 	s := store(t)
 	f := func(unit, amount, want string) {
 		t.Helper()
-		line := rating.Settled{UnitPrice: parseAmount(t, unit), Amount: parseAmount(t, amount),
-			Per: catalog.Per{Name: "hour", Seconds: 3600}}
+		line := rating.Settled{
+			UnitPrice: parseAmount(t, unit), Amount: parseAmount(t, amount),
+			Per: catalog.Per{Name: "hour", Seconds: 3600},
+		}
 		err := s.WriteSettlements(t.Context(),
 			map[pipeline.PeriodKey][]rating.Settled{{Tenant: "acme"}: {line}}, worldStart)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -167,9 +179,11 @@ func TestWriteSettlements_refusesWhatColumnsDoNotHold(t *testing.T) {
 func TestWriteSettlements_theLaterOneStaysWhole(t *testing.T) {
 	s := store(t)
 	line := func(sku, amount string) rating.Settled {
-		return rating.Settled{Charge: rating.Charge{Tenant: "acme", SKU: sku, Period: "2026-01"},
+		return rating.Settled{
+			Charge:   rating.Charge{Tenant: "acme", SKU: sku, Period: "2026-01"},
 			Quantity: quantity(1), UnitPrice: money.MustParse("1"), Amount: money.MustParse(amount),
-			Per: catalog.Per{Name: "hour", Seconds: 3600}, Currency: "CNY"}
+			Per: catalog.Per{Name: "hour", Seconds: 3600}, Currency: "CNY",
+		}
 	}
 	key := pipeline.PeriodKey{Tenant: "acme", Period: "2026-01"}
 	f := func(asOf time.Time, want string, lines ...rating.Settled) {

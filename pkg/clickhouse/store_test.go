@@ -98,10 +98,12 @@ func TestArchive_keepsRecordsAsTheyCameAndOnce(t *testing.T) {
 	}
 	records := []pipeline.Record{
 		{Topic: "t", Partition: 63, Offset: 0, Time: at, Key: []byte("acme"), Value: binary},
-		{Topic: "t", Partition: 63, Offset: math.MaxInt64, Time: at.Add(time.Millisecond),
+		{
+			Topic: "t", Partition: 63, Offset: math.MaxInt64, Time: at.Add(time.Millisecond),
 			Key: []byte{0xff, 0}, Headers: []pipeline.Header{
 				{Key: "a", Value: binary}, {Key: "a", Value: nil}, {Key: "", Value: []byte("x")},
-			}},
+			},
+		},
 	}
 	for range 2 {
 		if err := s.Archive(t.Context(), records); err != nil {
@@ -146,8 +148,10 @@ func TestArchive_extractsTelemetryAndNothingFromWhatHasNone(t *testing.T) {
 	}
 	records := make([]pipeline.Record, len(values))
 	for i, v := range values {
-		records[i] = pipeline.Record{Topic: "t", Offset: int64(i), Time: worldStart,
-			Key: []byte("acme"), Value: []byte(v)}
+		records[i] = pipeline.Record{
+			Topic: "t", Offset: int64(i), Time: worldStart,
+			Key: []byte("acme"), Value: []byte(v),
+		}
 	}
 	for range 2 {
 		if err := s.Archive(t.Context(), records); err != nil {
@@ -182,10 +186,12 @@ func TestDeadLetters_comeBackByteForByte(t *testing.T) {
 	s := store(t)
 	letter := func(offset int64, tenant, reason string) pipeline.DeadLetter {
 		return pipeline.DeadLetter{
-			Record: pipeline.Record{Topic: "it's", Partition: 2, Offset: offset,
+			Record: pipeline.Record{
+				Topic: "it's", Partition: 2, Offset: offset,
 				Time: worldStart.Add(time.Duration(offset) * time.Second), Key: []byte(tenant),
 				Value:   []byte("\x00\xff{'\\\n" + tenant),
-				Headers: []pipeline.Header{{Key: "h'", Value: []byte{0, 1}}}},
+				Headers: []pipeline.Header{{Key: "h'", Value: []byte{0, 1}}},
+			},
 			Reason: reason, Detail: `what's \wrong`, Source: "src", ID: "id", SeenAt: worldStart,
 		}
 	}

@@ -99,8 +99,10 @@ func (w *world) run(t testing.TB, events int) {
 	t.Helper()
 	for i := range 4 {
 		at := metering.Instant(worldStart.Add(time.Duration(i) * 5 * time.Hour).UnixNano())
-		e := metering.Event{Kind: metering.MarketPrice, SKU: "gpu.flat", At: at,
-			Price: w.pick("0.1", "1.234567", "3.1", "99")}
+		e := metering.Event{
+			Kind: metering.MarketPrice, SKU: "gpu.flat", At: at,
+			Price: w.pick("0.1", "1.234567", "3.1", "99"),
+		}
 		e.Region = "r1"
 		if why := w.catalog.AddMarket(&e); why != nil {
 			t.Fatal(why)

@@ -74,16 +74,22 @@ func (s *Store) writeSessions(ctx context.Context, rows []sessionRow) error {
 		field{"held", "Int64", columnOf(rows, func(r *sessionRow) int64 { return r.Milli })},
 		field{"project", "String", columnOf(rows, func(r *sessionRow) string { return r.Project })},
 		field{"lease", "String", columnOf(rows, func(r *sessionRow) string { return r.Lease })},
-		field{"purchase", "String",
-			columnOf(rows, func(r *sessionRow) string { return string(r.Purchase) })},
+		field{
+			"purchase", "String",
+			columnOf(rows, func(r *sessionRow) string { return string(r.Purchase) }),
+		},
 		field{"region", "String", columnOf(rows, func(r *sessionRow) string { return r.Region })},
 		field{"node", "String", columnOf(rows, func(r *sessionRow) string { return r.Node })},
-		field{"session_start", "Int64",
-			columnOf(rows, func(r *sessionRow) int64 { return int64(r.SessionStart) })},
+		field{
+			"session_start", "Int64",
+			columnOf(rows, func(r *sessionRow) int64 { return int64(r.SessionStart) }),
+		},
 		field{"resumed", "Bool", columnOf(rows, func(r *sessionRow) bool { return r.Resumed })},
 		field{"labels", labelsType, columnOf(rows, func(r *sessionRow) any { return labels(r.Labels) })},
-		field{"partition", "Int32",
-			columnOf(rows, func(r *sessionRow) int32 { return int32(r.Partition) })},
+		field{
+			"partition", "Int32",
+			columnOf(rows, func(r *sessionRow) int32 { return int32(r.Partition) }),
+		},
 		field{"offset", "Int64", columnOf(rows, func(r *sessionRow) int64 { return r.Offset })},
 		field{"version", "UInt64", columnOf(rows, func(r *sessionRow) uint64 { return r.FirstWins() })})
 }
@@ -95,10 +101,14 @@ func (s *Store) writeVoids(ctx context.Context, rows []voidRow) error {
 		field{"tenant", "String", columnOf(rows, func(r *voidRow) string { return r.Tenant })},
 		field{"hour", "DateTime('UTC')", columnOf(rows, func(r *voidRow) int64 { return r.Hour })},
 		field{"session", "String", columnOf(rows, func(r *voidRow) string { return r.Session })},
-		field{"seconds", "Array(UInt16)",
-			flatten(rows, func(r *voidRow) metering.Set { return r.Seconds })},
-		field{"version", "UInt64",
-			columnOf(rows, func(r *voidRow) uint64 { return uint64(r.Seconds.Len()) })})
+		field{
+			"seconds", "Array(UInt16)",
+			flatten(rows, func(r *voidRow) metering.Set { return r.Seconds }),
+		},
+		field{
+			"version", "UInt64",
+			columnOf(rows, func(r *voidRow) uint64 { return uint64(r.Seconds.Len()) }),
+		})
 }
 
 type consumedRow = rating.ConsumedRow
@@ -109,22 +119,30 @@ func (s *Store) writeConsumed(ctx context.Context, rows []consumedRow) error {
 		field{"source", "String", columnOf(rows, func(r *consumedRow) string { return r.Source })},
 		field{"id", "String", columnOf(rows, func(r *consumedRow) string { return r.ID })},
 		field{"sku", "String", columnOf(rows, func(r *consumedRow) string { return r.SKU })},
-		field{"quantity", "Decimal(38, 9)",
-			columnOf(rows, func(r *consumedRow) string { return r.Nano.String() })},
+		field{
+			"quantity", "Decimal(38, 9)",
+			columnOf(rows, func(r *consumedRow) string { return r.Nano.String() }),
+		},
 		field{"charge", "String", columnOf(rows, func(r *consumedRow) string { return r.Charge.Key() })},
-		field{"billing_period", "String",
-			columnOf(rows, func(r *consumedRow) string { return r.Billing })},
+		field{
+			"billing_period", "String",
+			columnOf(rows, func(r *consumedRow) string { return r.Billing }),
+		},
 		field{"day", "UInt16", columnOf(rows, func(r *consumedRow) uint16 { return uint16(r.Day) })},
 		field{"time", "DateTime('UTC')", columnOf(rows, func(r *consumedRow) int64 { return r.At })},
 		field{"project", "String", columnOf(rows, func(r *consumedRow) string { return r.Project })},
 		field{"purchase", "String", columnOf(rows, func(r *consumedRow) string { return r.Purchase })},
 		field{"region", "String", columnOf(rows, func(r *consumedRow) string { return r.Region })},
 		field{"labels", labelsType, columnOf(rows, func(r *consumedRow) any { return labels(r.Labels) })},
-		field{"partition", "Int32",
-			columnOf(rows, func(r *consumedRow) int32 { return int32(r.Partition) })},
+		field{
+			"partition", "Int32",
+			columnOf(rows, func(r *consumedRow) int32 { return int32(r.Partition) }),
+		},
 		field{"offset", "Int64", columnOf(rows, func(r *consumedRow) int64 { return r.Offset })},
-		field{"version", "UInt64",
-			columnOf(rows, func(r *consumedRow) uint64 { return r.FirstWins() })})
+		field{
+			"version", "UInt64",
+			columnOf(rows, func(r *consumedRow) uint64 { return r.FirstWins() }),
+		})
 }
 
 // segmentColumns are the segments of rows, each column an array for each row. The arrays of a
@@ -188,10 +206,14 @@ func (s *Store) writeHours(ctx context.Context, rows []hourRow) error {
 		field{"session", "String", columnOf(rows, func(r *hourRow) string { return (*r).Session })},
 		field{"sku", "String", columnOf(rows, func(r *hourRow) string { return (*r).SKU })},
 		field{"held", "Int64", columnOf(rows, func(r *hourRow) int64 { return (*r).Milli })},
-		field{"used", "Array(UInt16)",
-			flatten(rows, func(r *hourRow) metering.Set { return (*r).Used })},
-		field{"voided", "Array(UInt16)",
-			flatten(rows, func(r *hourRow) metering.Set { return (*r).Voided })},
+		field{
+			"used", "Array(UInt16)",
+			flatten(rows, func(r *hourRow) metering.Set { return (*r).Used }),
+		},
+		field{
+			"voided", "Array(UInt16)",
+			flatten(rows, func(r *hourRow) metering.Set { return (*r).Voided }),
+		},
 		field{"seg_kind", "Array(UInt8)", c.kinds},
 		field{"seg_charge", "Array(LowCardinality(String))", c.charges},
 		field{"seg_billing_period", "Array(LowCardinality(String))", c.billing},

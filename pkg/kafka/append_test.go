@@ -96,15 +96,21 @@ func weReadOthers(t *testing.T, b broker) {
 	c := open(t, b, kafka.Config{})
 	topic := newTopic(t, c, kafka.Topic{Partitions: 1})
 	var values []string
-	for _, compression := range []kafkago.Compression{0, kafkago.Gzip, kafkago.Snappy,
-		kafkago.Lz4, kafkago.Zstd} {
+	for _, compression := range []kafkago.Compression{
+		0, kafkago.Gzip, kafkago.Snappy,
+		kafkago.Lz4, kafkago.Zstd,
+	} {
 		value := "written with " + compression.String()
 		values = append(values, value)
-		w := &kafkago.Writer{Addr: kafkago.TCP(b.addr), Topic: topic, BatchSize: 1, MaxAttempts: 20,
+		w := &kafkago.Writer{
+			Addr: kafkago.TCP(b.addr), Topic: topic, BatchSize: 1, MaxAttempts: 20,
 			RequiredAcks: kafkago.RequireAll, Compression: compression,
-			Transport: &kafkago.Transport{}}
-		err := w.WriteMessages(testContext(t), kafkago.Message{Value: []byte(value),
-			Headers: []kafkago.Header{{Key: "h", Value: []byte("v")}}})
+			Transport: &kafkago.Transport{},
+		}
+		err := w.WriteMessages(testContext(t), kafkago.Message{
+			Value:   []byte(value),
+			Headers: []kafkago.Header{{Key: "h", Value: []byte("v")}},
+		})
 		w.Transport.(*kafkago.Transport).CloseIdleConnections()
 		if err := errors.Join(err, w.Close()); err != nil {
 			t.Fatal(err)
@@ -123,8 +129,10 @@ func weReadOthers(t *testing.T, b broker) {
 		t.Fatalf("got %d records, want %d", len(got), len(values))
 	}
 	mustAppend(t, c, pipeline.Record{Topic: topic, Key: []byte("k"), Value: []byte("ours")})
-	r := kafkago.NewReader(kafkago.ReaderConfig{Brokers: []string{b.addr}, Topic: topic,
-		MaxWait: 100 * time.Millisecond})
+	r := kafkago.NewReader(kafkago.ReaderConfig{
+		Brokers: []string{b.addr}, Topic: topic,
+		MaxWait: 100 * time.Millisecond,
+	})
 	defer r.Close()
 	if err := r.SetOffset(int64(len(values))); err != nil {
 		t.Fatal(err)
@@ -222,7 +230,8 @@ func aRecordTooLargeIsAnError(t *testing.T, b broker) {
 	}
 	// Together too large: the batch is split. Alone they fit.
 	three := []pipeline.Record{
-		{Topic: topic, Value: noise[:700_000]}, {Topic: topic, Value: noise[:700_001]},
+		{Topic: topic, Value: noise[:700_000]},
+		{Topic: topic, Value: noise[:700_001]},
 		{Topic: topic, Value: noise[:700_002]},
 	}
 	mustAppend(t, c, three...)

@@ -26,7 +26,8 @@ func drawRecords(t *rapid.T) []pipeline.Record {
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "headers") {
 			records[i].Headers = append(records[i].Headers, pipeline.Header{
-				Key: rapid.String().Draw(t, "name"), Value: blob.Draw(t, "header")})
+				Key: rapid.String().Draw(t, "name"), Value: blob.Draw(t, "header"),
+			})
 		}
 	}
 	return records
@@ -133,7 +134,7 @@ func FuzzFetched(f *testing.F) {
 				return
 			}
 		}
-		decodeFetch(raw, "t", []*cursor{{}})
+		_, _ = decodeFetch(raw, "t", []*cursor{{}})
 	})
 }
 
@@ -158,10 +159,14 @@ func TestMurmur2_choosesAsJavaDoes(t *testing.T) {
 
 func TestTransient_tellsWhatMayPass(t *testing.T) {
 	for want, errs := range map[bool][]error{
-		true: {errors.New("connection reset"), kafkago.NotLeaderForPartition,
-			kafkago.NotEnoughReplicas, kafkago.UnknownTopicOrPartition},
-		false: {kafkago.SASLAuthenticationFailed, kafkago.TopicAuthorizationFailed,
-			kafkago.MessageSizeTooLarge, permanent(errors.New("connection reset"))},
+		true: {
+			errors.New("connection reset"), kafkago.NotLeaderForPartition,
+			kafkago.NotEnoughReplicas, kafkago.UnknownTopicOrPartition,
+		},
+		false: {
+			kafkago.SASLAuthenticationFailed, kafkago.TopicAuthorizationFailed,
+			kafkago.MessageSizeTooLarge, permanent(errors.New("connection reset")),
+		},
 	} {
 		for _, err := range errs {
 			if got := transient(err); got != want {

@@ -108,7 +108,7 @@ func (x *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 // unexpected turns the end of a stream into an error that says so: it never is one between a
 // request and its response.
 func unexpected(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

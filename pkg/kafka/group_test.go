@@ -90,8 +90,10 @@ func startMember(t *testing.T, c *kafka.Client, id, topic string) *member {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(testContext(t))
-	m := &member{group: group, partitions: make(chan []int, 100),
-		read: make(chan pipeline.Record, 1_000_000), done: make(chan error, 1), stop: stop}
+	m := &member{
+		group: group, partitions: make(chan []int, 100),
+		read: make(chan pipeline.Record, 1_000_000), done: make(chan error, 1), stop: stop,
+	}
 	go func() { m.done <- m.run(ctx) }()
 	t.Cleanup(func() { m.leave() })
 	return m

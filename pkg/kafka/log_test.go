@@ -11,10 +11,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	embedded "github.com/suanpan/suanpan/services/embedded/kafka"
-
 	"github.com/suanpan/suanpan/pkg/kafka"
 	"github.com/suanpan/suanpan/pkg/pipeline"
+	embedded "github.com/suanpan/suanpan/services/embedded/kafka"
 	"github.com/suanpan/suanpan/tests/kafkatest"
 )
 

@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	embedded "github.com/suanpan/suanpan/services/embedded/kafka"
-
 	"github.com/suanpan/suanpan/pkg/kafka"
+	embedded "github.com/suanpan/suanpan/services/embedded/kafka"
 )
 
 // certificate makes a certificate for 127.0.0.1 that signs itself, and returns it with the path of

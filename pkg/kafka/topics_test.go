@@ -38,9 +38,13 @@ func topicsAreCreatedOnceAndChecked(t *testing.T, b broker) {
 	admin := &kafkago.Client{Addr: kafkago.TCP(b.addr), Transport: transport}
 	forgetful := kafka.Topic{Name: topic.Name + ".forgetful", Partitions: 1}
 	created, err := admin.CreateTopics(ctx, &kafkago.CreateTopicsRequest{
-		Topics: []kafkago.TopicConfig{{Topic: forgetful.Name, NumPartitions: 1,
+		Topics: []kafkago.TopicConfig{{
+			Topic: forgetful.Name, NumPartitions: 1,
 			ReplicationFactor: 1, ConfigEntries: []kafkago.ConfigEntry{
-				{ConfigName: "retention.ms", ConfigValue: "604800000"}}}}})
+				{ConfigName: "retention.ms", ConfigValue: "604800000"},
+			},
+		}},
+	})
 	if err := errors.Join(err, created.Errors[forgetful.Name]); err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +63,11 @@ func appendTimeIsTheBrokers(t *testing.T, b broker) {
 	for _, topic := range []string{stamped, plain} {
 		for _, compression := range []kafkago.Compression{0, kafkago.Snappy, kafkago.Zstd} {
 			transport := &kafkago.Transport{}
-			w := &kafkago.Writer{Addr: kafkago.TCP(b.addr), Topic: topic, Transport: transport,
+			w := &kafkago.Writer{
+				Addr: kafkago.TCP(b.addr), Topic: topic, Transport: transport,
 				RequiredAcks: kafkago.RequireAll, BatchTimeout: 10 * time.Millisecond,
-				Compression: compression}
+				Compression: compression,
+			}
 			err := w.WriteMessages(testContext(t),
 				kafkago.Message{Time: old, Value: []byte("a")},
 				kafkago.Message{Time: old.Add(time.Hour), Value: []byte("b")},

@@ -188,6 +188,7 @@ func (p *Parser) finish() {
 		if e.Purchase == "" {
 			e.Purchase = OnDemand
 		}
+	case MarketPrice, Checkpoint, Interrupted, Queue:
 	}
 }
 

@@ -101,7 +101,8 @@ func TestParse_held(t *testing.T) {
 		},
 		Start: instant(t, "2026-01-05T02:00:00.25Z"), End: instant(t, "2026-01-05T02:01:00.75Z"),
 		Amounts: []Amount{
-			{SKU: "cpu.core", Milli: 100}, {SKU: "gpu.a800-80g", Milli: 2000},
+			{SKU: "cpu.core", Milli: 100},
+			{SKU: "gpu.a800-80g", Milli: 2000},
 			{SKU: "memory.gib", Milli: 117_187},
 		},
 	})
@@ -150,8 +151,12 @@ func TestParse_memberOrder(t *testing.T) {
 	rest := `"id":"e1","source":"/nodes/n1","specversion":"1.0"`
 	data := `"data":` + heldData
 	for _, members := range [][]string{
-		{data, typ, rest}, {rest, data, typ}, {data, rest, typ}, {typ, rest, data},
-		{"\"x\":{\"data\":1}", typ, data, rest}, {`"time":null`, data, typ, rest, `"x":[{}]`},
+		{data, typ, rest},
+		{rest, data, typ},
+		{data, rest, typ},
+		{typ, rest, data},
+		{"\"x\":{\"data\":1}", typ, data, rest},
+		{`"time":null`, data, typ, rest, `"x":[{}]`},
 	} {
 		sameEvent(t, accepted(t, " {"+strings.Join(members, " ,\n")+"}\t\n"), want)
 	}
@@ -269,7 +274,7 @@ func TestParse_leavesItsInputAlone(t *testing.T) {
 	text := event("usage.held", heldData)
 	for n := range len(text) + 1 {
 		data := []byte(text + "  ")[:n]
-		p.Parse(data, new(Event))
+		_ = p.Parse(data, new(Event))
 		if !bytes.Equal(data[:cap(data)][:len(text)], []byte(text)) {
 			t.Fatalf("Parse of %d bytes changed them", n)
 		}

@@ -34,8 +34,10 @@ func TestParse_failure(t *testing.T) {
 			t.Errorf("Parse(%q) error = %v; want %q", text, err, want)
 		}
 	}
-	for _, text := range []string{"", ".", "1.", ".5", "-1", "+1", "1e3", "NaN", "Infinity", "1,5",
-		" 1", "1 ", "0x10", "１", "1.2.3"} {
+	for _, text := range []string{
+		"", ".", "1.", ".5", "-1", "+1", "1e3", "NaN", "Infinity", "1,5",
+		" 1", "1 ", "0x10", "１", "1.2.3",
+	} {
 		f(text, "is not a plain decimal")
 	}
 	f("1000000000000000", "more than 15 digits")

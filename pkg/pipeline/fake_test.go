@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -206,5 +205,3 @@ func (f *fake) quantity(tenant string) string {
 	}
 	return total
 }
-
-func clone(records ...Record) []Record { return slices.Clone(records) }

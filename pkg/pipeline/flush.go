@@ -33,7 +33,8 @@ type flight struct {
 func (f *flight) stop() {
 	if f.done != nil {
 		f.cancel()
-		<-f.done
+		for range f.done { // its rows are written again by whoever is next
+		}
 		f.done = nil
 	}
 }
@@ -97,7 +98,10 @@ func (r *Rater) attempt(ctx context.Context, now time.Time) {
 	done := make(chan error, 1)
 	f.done, f.started = done, now
 	generation := s.generation
-	r.config.Background(func() { done <- r.write(ctx, f, generation) })
+	r.config.Background(func() {
+		done <- r.write(ctx, f, generation)
+		close(done)
+	})
 }
 
 func (r *Rater) write(ctx context.Context, f *flight, generation Generation) error {

@@ -98,8 +98,10 @@ func TestRater_rateGoesOnWhileAWriteIsUnderWay(t *testing.T) {
 		c.FlushLive = 0
 	})
 	f.fetch = [][]Record{
-		{usage("acme", 0, noon, -60), usage("blue", 0, noon, -60)}, {usage("acme", 1, noon, -120)},
-		{usage("acme", 2, noon, -3600)}, {usage("acme", 3, noon, -10000)},
+		{usage("acme", 0, noon, -60), usage("blue", 0, noon, -60)},
+		{usage("acme", 1, noon, -120)},
+		{usage("acme", 2, noon, -3600)},
+		{usage("acme", 3, noon, -10000)},
 	}
 	for i := range 4 {
 		r.config.FlushLive = time.Nanosecond

@@ -27,8 +27,10 @@ func versionCommand() *cobra.Command {
 				Go       string `json:"go"`
 				Platform string `json:"platform"`
 				LibChDB  string `json:"libchdb"`
-			}{version, revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
-				embeddedclickhouse.LibraryVersion}
+			}{
+				version, revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
+				embeddedclickhouse.LibraryVersion,
+			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 			}

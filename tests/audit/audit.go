@@ -280,8 +280,10 @@ func (a *auditor) summary() string {
 	type sum struct{ quantity, amount *big.Rat }
 	sums := map[line]sum{}
 	for c, quantity := range a.charges {
-		key := line{c.tenant, c.period.String(), c.sku, c.price.purchase, c.band, "unit-second",
-			c.price.book.currency}
+		key := line{
+			c.tenant, c.period.String(), c.sku, c.price.purchase, c.band, "unit-second",
+			c.price.book.currency,
+		}
 		if c.price.per == "unit" {
 			key.unit = "unit"
 		}
@@ -296,8 +298,10 @@ func (a *auditor) summary() string {
 	var lines [][]string
 	for k, v := range sums {
 		if v.quantity.Sign() != 0 {
-			lines = append(lines, []string{k.tenant, k.period, k.sku, k.purchase, k.band,
-				v.quantity.FloatString(9), k.unit, v.amount.FloatString(12), k.currency})
+			lines = append(lines, []string{
+				k.tenant, k.period, k.sku, k.purchase, k.band,
+				v.quantity.FloatString(9), k.unit, v.amount.FloatString(12), k.currency,
+			})
 		}
 	}
 	slices.SortFunc(lines, slices.Compare)

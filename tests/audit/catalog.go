@@ -85,8 +85,11 @@ func (m *marketPrice) fits(p *price) bool {
 // parseCatalog reads documents. It does not look for mistakes in them.
 func parseCatalog(text []byte) (*catalog, error) {
 	c := &catalog{
-		map[string][]*calendar{}, map[string][]*tenant{}, map[string][]*book{},
-		map[string][]*contract{}, nil,
+		map[string][]*calendar{},
+		map[string][]*tenant{},
+		map[string][]*book{},
+		map[string][]*contract{},
+		nil,
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {

@@ -217,8 +217,14 @@ func TestEventTypes(t *testing.T) {
 func TestSchemasAgreeWithParser(t *testing.T) {
 	all := compiled(t)
 	values := []any{
-		nil, "", "x", true, 0, 7, -1, 1.5, []any{}, []any{"x"}, []any{7}, map[string]any{},
-		map[string]any{"k": "1"}, map[string]any{"": "1"}, map[string]any{"k": nil},
+		nil, "", "x", true, 0, 7, -1, 1.5,
+		[]any{},
+		[]any{"x"},
+		[]any{7},
+		map[string]any{},
+		map[string]any{"k": "1"},
+		map[string]any{"": "1"},
+		map[string]any{"k": nil},
 		strings.Repeat("x", 256), strings.Repeat("x", 257), "2026-01-05T02:00:30Z",
 		"2026-01-05T24:00:00Z", "2023-02-29T00:00:00Z", "1.250", "0.0000000000001", "on_demand",
 	}

@@ -186,8 +186,10 @@ func (b *Broker) format(settings []string) error {
 }
 
 func (b *Broker) java(args ...string) *exec.Cmd {
-	options := []string{heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(b.jars, "*")}
+	options := []string{
+		heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(b.jars, "*"),
+	}
 	cmd := exec.Command("java", append(options, args...)...)
 	cmd.Dir = b.dir
 	return cmd

@@ -48,7 +48,6 @@ type buggyRows struct {
 	pipeline.Rows
 	bug string
 	n   *node
-	old *rating.Known
 }
 
 func plantRows(bug string, rows pipeline.Rows, n *node) pipeline.Rows {

@@ -62,13 +62,15 @@ func openPool(a *abi, cfg Config, configFile string, log *slog.Logger) (*pool, e
 		control.close()
 		return nil, fmt.Errorf("open engine: %w", err)
 	}
-	p := &pool{abi: a, dataDir: cfg.DataDir, log: log, control: control,
+	p := &pool{
+		abi: a, dataDir: cfg.DataDir, log: log, control: control,
 		turns: make(chan struct{}, cfg.MaxQueries), defaults: map[string]string{
 			"session_timezone":                   timezone, // whatever zone the machine is in
 			"max_memory_usage":                   strconv.FormatInt(cfg.MemoryBytes/4*3, 10),
 			"max_bytes_before_external_group_by": strconv.FormatInt(cfg.MemoryBytes/4, 10),
 			"max_bytes_before_external_sort":     strconv.FormatInt(cfg.MemoryBytes/4, 10),
-		}}
+		},
+	}
 	return p, nil
 }
 

@@ -39,9 +39,10 @@ func Start(ctx context.Context, exe string, args []string, cfg Config, output io
 	if err != nil {
 		return nil, err
 	}
-	// Not CommandContext: ctx bounds the start only. The child's death with its parent hangs on
+	// Without ctx's end, which bounds the start only. The child's death with its parent hangs on
 	// its standard input rather than on Pdeathsig, which would fire when a thread of ours ends.
-	command := exec.Command(exe, append(append([]string{}, args...), cfg.arguments()...)...)
+	command := exec.CommandContext(context.WithoutCancel(ctx), exe,
+		append(append([]string{}, args...), cfg.arguments()...)...)
 	command.Env = append(os.Environ(), envChild+"=1", EnvPassword+"="+cfg.Password,
 		"TZ="+timezone)
 	command.Stderr = output

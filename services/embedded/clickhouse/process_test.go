@@ -174,8 +174,10 @@ func TestStart_saysWhyTheChildFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var output strings.Builder
-	_, err = Start(t.Context(), exe, nil, Config{DataDir: t.TempDir(), Library: "/nowhere.so",
-		Listen: "127.0.0.1:0"}, &output)
+	_, err = Start(t.Context(), exe, nil, Config{
+		DataDir: t.TempDir(), Library: "/nowhere.so",
+		Listen: "127.0.0.1:0",
+	}, &output)
 	if err == nil || !strings.Contains(err.Error(), "it ended: exit status 1") {
 		t.Errorf("error %v", err)
 	}

@@ -146,11 +146,11 @@ func (q *request) readStatement(inURL string, body io.Reader) error {
 	}
 	head := make([]byte, headBytes)
 	n, err := fill(body, head)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read statement: %w", err)
 	}
 	q.text = head[:n]
-	q.st = parseStatement(q.text, err == io.EOF)
+	q.st = parseStatement(q.text, errors.Is(err, io.EOF))
 	if q.st.data < 0 && err == nil {
 		rest, err := readAtMost(body, maxQueryBytes)
 		if err != nil {

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"unsafe"
@@ -111,7 +112,7 @@ func (h *handle) insert(text []byte, format string, params parameters, data io.R
 		if n > 0 && h.abi.appendInsert(stream, unsafe.Pointer(&buffer[0]), uintptr(n)) != 0 {
 			break // the reason comes from done
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -59,16 +59,16 @@ func Start(ctx context.Context, config Config, log *slog.Logger) (*Broker, error
 		return nil, fmt.Errorf("start broker: %w", err)
 	}
 	b := &Broker{lock: lock}
-	if err := b.start(config, log); err != nil {
-		lock.Close()
+	if err := b.start(ctx, config, log); err != nil {
+		_ = lock.Close()
 		return nil, fmt.Errorf("start broker on %s: %w", config.DataDir, err)
 	}
 	b.stop = context.AfterFunc(ctx, b.shutdown)
 	return b, nil
 }
 
-func (b *Broker) start(config Config, log *slog.Logger) error {
-	listener, err := listen(config)
+func (b *Broker) start(ctx context.Context, config Config, log *slog.Logger) error {
+	listener, err := listen(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (b *Broker) start(config Config, log *slog.Logger) error {
 		b.cluster, err = kfake.NewCluster(options...)
 	}
 	if err != nil {
-		listener.Close()
+		_ = listener.Close()
 		return err
 	}
 	debug.FreeOSMemory() // loading reads the whole log, and needs none of it afterwards
@@ -124,6 +124,6 @@ func (b *Broker) Close() {
 func (b *Broker) shutdown() {
 	b.once.Do(func() {
 		b.cluster.Close()
-		b.lock.Close()
+		_ = b.lock.Close()
 	})
 }

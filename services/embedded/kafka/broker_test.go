@@ -91,7 +91,8 @@ func client(t *testing.T, addr string) *kafkago.Client {
 func createTopic(t *testing.T, c *kafkago.Client, topic string) {
 	t.Helper()
 	response, err := c.CreateTopics(testContext(t), &kafkago.CreateTopicsRequest{
-		Topics: []kafkago.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}})
+		Topics: []kafkago.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}},
+	})
 	if err == nil {
 		err = response.Errors[topic]
 	}
@@ -107,7 +108,8 @@ func produce(ctx context.Context, c *kafkago.Client, topic string, limit int) (i
 		value := kafkago.NewBytes(fmt.Appendf(nil, "%d", i))
 		response, err := c.Produce(ctx, &kafkago.ProduceRequest{
 			Topic: topic, RequiredAcks: kafkago.RequireAll,
-			Records: kafkago.NewRecordReader(kafkago.Record{Value: value})})
+			Records: kafkago.NewRecordReader(kafkago.Record{Value: value}),
+		})
 		if err == nil {
 			err = response.Error
 		}
@@ -148,7 +150,8 @@ func TestBroker_keepsWhatItAcknowledgedWhenKilled(t *testing.T) {
 func group(t *testing.T, addr, id string) (*kafkago.ConsumerGroup, *kafkago.Generation) {
 	t.Helper()
 	g, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
-		ID: id, Brokers: []string{addr}, Topics: []string{"log"}})
+		ID: id, Brokers: []string{addr}, Topics: []string{"log"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +180,10 @@ func committed(t *testing.T, addr, id string) int64 {
 
 func readAll(t *testing.T, addr string, count int) []string {
 	t.Helper()
-	r := kafkago.NewReader(kafkago.ReaderConfig{Brokers: []string{addr}, Topic: "log",
-		MaxWait: 100 * time.Millisecond})
+	r := kafkago.NewReader(kafkago.ReaderConfig{
+		Brokers: []string{addr}, Topic: "log",
+		MaxWait: 100 * time.Millisecond,
+	})
 	defer r.Close()
 	values := make([]string, 0, count)
 	for range count {
@@ -251,8 +256,10 @@ func TestStart_advertisesAndStopsWithItsContext(t *testing.T) {
 	listen := free.Addr().String()
 	free.Close()
 	ctx, cancel := context.WithCancel(context.Background())
-	b, err := kafka.Start(ctx, kafka.Config{DataDir: t.TempDir(), Listen: listen,
-		Advertise: "kafka.example:19092"}, slog.New(slog.DiscardHandler))
+	b, err := kafka.Start(ctx, kafka.Config{
+		DataDir: t.TempDir(), Listen: listen,
+		Advertise: "kafka.example:19092",
+	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

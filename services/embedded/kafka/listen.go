@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -19,12 +20,12 @@ type gate struct {
 	once   sync.Once
 }
 
-func listen(config Config) (*gate, error) {
+func listen(ctx context.Context, config Config) (*gate, error) {
 	address := config.Listen
 	if address == "" {
 		address = defaultListen
 	}
-	inner, err := net.Listen("tcp", address)
+	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

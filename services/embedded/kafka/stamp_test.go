@@ -11,12 +11,16 @@ import (
 
 // newBatch returns an uncompressed batch whose records have these times.
 func newBatch(times ...int64) []byte {
-	batch := kmsg.RecordBatch{Magic: 2, FirstTimestamp: times[0], MaxTimestamp: times[0],
-		LastOffsetDelta: int32(len(times) - 1), NumRecords: int32(len(times)), ProducerID: -1}
+	batch := kmsg.RecordBatch{
+		Magic: 2, FirstTimestamp: times[0], MaxTimestamp: times[0],
+		LastOffsetDelta: int32(len(times) - 1), NumRecords: int32(len(times)), ProducerID: -1,
+	}
 	for i, at := range times {
 		batch.MaxTimestamp = max(batch.MaxTimestamp, at)
-		r := kmsg.Record{TimestampDelta64: at - times[0], OffsetDelta: int32(i),
-			Key: []byte{byte(i)}, Value: bytes.Repeat([]byte("v"), i*100)}
+		r := kmsg.Record{
+			TimestampDelta64: at - times[0], OffsetDelta: int32(i),
+			Key: []byte{byte(i)}, Value: bytes.Repeat([]byte("v"), i*100),
+		}
 		body := r.AppendTo(nil)[1:]
 		batch.Records = binary.AppendVarint(batch.Records, int64(len(body)))
 		batch.Records = append(batch.Records, body...)
