@@ -80,6 +80,15 @@ func (r *Rater) due(now time.Time) bool {
 		now.Sub(s.dirtySince) >= wait || s.rater.Bytes() > r.config.StateBytes
 }
 
+// pending counts what was rated and is not committed yet, the write that is under way included.
+func (s *generationState) pending() int {
+	n := s.rater.Pending() + len(s.letters) + len(s.forwards)
+	if s.flight != nil {
+		n += s.flight.changes.Len() + len(s.flight.letters) + len(s.flight.forwards)
+	}
+	return n
+}
+
 // take makes a write of all that was rated since the last one.
 func (s *generationState) take() *flight {
 	f := &flight{

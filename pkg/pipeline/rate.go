@@ -84,6 +84,7 @@ type RateReport struct {
 	FlushTime time.Duration         // that the last write took
 	Lag       map[int]time.Duration // by partition: how old the last rated record is
 	State     int64                 // bytes
+	Pending   int                   // rows and dead letters that are not written and committed yet
 	Blocked   bool                  // nothing was read, as a write that fails holds too much in memory
 }
 
@@ -158,7 +159,9 @@ func (r *Rater) step(ctx context.Context, now time.Time, report *RateReport) err
 		records = records[n:]
 	}
 	report.State = s.rater.Bytes()
-	return r.flush(ctx, now, report)
+	err = r.flush(ctx, now, report)
+	report.Pending = s.pending()
+	return err
 }
 
 // stale reports whether catalog and market must be read before the records are rated: what was

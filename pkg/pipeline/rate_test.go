@@ -109,17 +109,23 @@ func TestRater_rateGoesOnWhileAWriteIsUnderWay(t *testing.T) {
 		if report.Commits > 0 {
 			t.Errorf("step %d: committed before the rows are written", i)
 		}
+		if report.Pending <= i {
+			t.Errorf("step %d: %d rows pending, at least %d were rated", i, report.Pending, i+1)
+		}
 	}
 	if len(f.committed) > 0 {
 		t.Errorf("committed %v while the write is under way", f.committed)
 	}
 	close(f.hold)
-	for i := 0; f.committed[0] < 4; i++ {
+	for i, pending := 0, 1; pending > 0; i++ {
 		if i == 1000 {
-			t.Fatalf("committed %v: no progress", f.committed)
+			t.Fatalf("committed %v, %d rows pending: no progress", f.committed, pending)
 		}
-		rateStep(t, r, noon.Add(time.Minute), false)
+		pending = rateStep(t, r, noon.Add(time.Minute), false).Pending
 		time.Sleep(time.Millisecond)
+	}
+	if f.committed[0] != 4 {
+		t.Errorf("committed %v with nothing pending, want 4", f.committed)
 	}
 	r.Stop()
 }

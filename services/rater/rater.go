@@ -26,6 +26,7 @@ type metrics struct {
 	flush       prometheus.Histogram
 	lag         *prometheus.GaugeVec
 	state       prometheus.Gauge
+	pending     prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -56,8 +57,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		state: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "suanpan_rater_state_bytes", Help: "Rough size of the sessions in memory.",
 		}),
+		pending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "suanpan_rater_pending_rows", Help: "Changed rows that are not committed yet.",
+		}),
 	}
-	reg.MustRegister(m.events, m.deadLetters, m.rows, m.commits, m.ignored, m.flush, m.lag, m.state)
+	reg.MustRegister(m.events, m.deadLetters, m.rows, m.commits, m.ignored, m.flush, m.lag, m.state,
+		m.pending)
 	return m
 }
 
@@ -78,6 +83,7 @@ func (m *metrics) add(r *pipeline.RateReport) {
 		m.lag.WithLabelValues(strconv.Itoa(partition)).Set(lag.Seconds())
 	}
 	m.state.Set(float64(r.State))
+	m.pending.Set(float64(r.Pending))
 }
 
 // Task returns the loop of a rater. The rater is stopped when it ends. fatal

@@ -118,7 +118,10 @@ func replay(cmd *cobra.Command, o *replayOptions) error {
 	if err = errors.Join(err, done()); err != nil {
 		return fmt.Errorf("replay, after %d events: %w", sent, err)
 	}
-	return nil
+	if o.to == "kafka" {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d events sent\n", sent)
+	}
+	return err
 }
 
 // openAppender connects to the log. The function that it returns closes the connection.
