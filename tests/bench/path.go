@@ -160,13 +160,15 @@ func (b *bench) service(ctx context.Context, name string, flags []string) (
 	return p, admin, err
 }
 
-// settled waits until all line items have their amounts.
+// settled waits until the settlements are those of all line items.
 func (b *bench) settled(ctx context.Context, settler *process, store string, began time.Time,
 	windows int64,
 ) error {
 	if err := settler.await(ctx, pathTimeout, func() (bool, error) {
-		left, err := query(ctx, store, "SELECT count() FROM suanpan.line_items WHERE currency = ''")
-		return left == "0", err
+		same, err := query(ctx, store, `SELECT
+			(SELECT sum(arraySum(quantity)) FROM suanpan.settlements FINAL)
+				= (SELECT sum(base_quantity) FROM suanpan.line_items)`)
+		return same == "1", err
 	}); err != nil {
 		return err
 	}
