@@ -76,7 +76,8 @@ type service struct {
 	admin string // host:port, "" without one
 	log   string
 	cmd   *exec.Cmd
-	done  chan error
+	done  chan struct{} // closed when the process has ended
+	err   error         // of its end
 }
 
 func newSystem(t *testing.T, kind string) *system {
@@ -142,10 +143,11 @@ func (s *system) launch(name string) {
 	if err := v.cmd.Start(); err != nil {
 		s.t.Fatalf("start %s: %v", name, err)
 	}
-	v.done = make(chan error, 1)
-	go func(cmd *exec.Cmd, done chan error) { // ends with the process
-		done <- cmd.Wait()
+	v.done = make(chan struct{})
+	go func(cmd *exec.Cmd, done chan struct{}) { // ends with the process
+		v.err = cmd.Wait()
 		_ = out.Close()
+		close(done)
 	}(v.cmd, v.done)
 }
 
@@ -170,9 +172,9 @@ func (s *system) stop(name string) {
 	v := s.services[name]
 	s.signal(name, syscall.SIGTERM)
 	select {
-	case err := <-v.done:
-		if err != nil {
-			s.t.Errorf("%s ended with %v after SIGTERM:\n%s", name, err, s.tail(name))
+	case <-v.done:
+		if v.err != nil {
+			s.t.Errorf("%s ended with %v after SIGTERM:\n%s", name, v.err, s.tail(name))
 		}
 	case <-time.After(startTimeout):
 		s.t.Errorf("%s did not end after SIGTERM:\n%s", name, s.tail(name))
@@ -358,4 +360,19 @@ func dial(address string) error {
 		return err
 	}
 	return c.Close()
+}
+
+// get returns the body of an HTTP answer.
+func get(t *testing.T, address string) string {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %s, %v", address, response.Status, err)
+	}
+	return string(body)
 }
