@@ -8,8 +8,8 @@ import (
 
 // Bounds of what an archiver holds before it writes.
 const (
-	archiveBytes = 32 << 20
-	archiveAge   = time.Second
+	archiveBytes = 64 << 20
+	archiveAge   = 2 * time.Second
 )
 
 // Archiver copies the usage topic into the archive, record by record, and decodes nothing.

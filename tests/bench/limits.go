@@ -14,7 +14,7 @@ import (
 )
 
 // archiveBytes is how much the archiver writes at a time.
-const archiveBytes = 32 << 20
+const archiveBytes = 64 << 20
 
 // limits measures how fast ClickHouse takes the rows and the records that the path writes, at the
 // same time, as the path does, but each row once.
