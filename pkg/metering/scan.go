@@ -2,6 +2,8 @@ package metering
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -144,7 +146,14 @@ func (s *scanner) remember(name string) {
 // str reads the string that comes next, which is a part of the data if it has no escapes.
 func (s *scanner) str() string {
 	start := s.at + 1
-	for i := start; i < len(s.data); i++ {
+	i := start
+	for ; i+8 <= len(s.data); i += 8 {
+		if odd := notPlain(binary.LittleEndian.Uint64(s.data[i:])); odd != 0 {
+			i += bits.TrailingZeros64(odd) / 8
+			break
+		}
+	}
+	for ; i < len(s.data); i++ {
 		switch c := s.data[i]; {
 		case c == '"':
 			s.at = i + 1
@@ -158,6 +167,17 @@ func (s *scanner) str() string {
 	}
 	s.broken = true
 	return ""
+}
+
+// notPlain finds the first of eight bytes of a string that is not plain text: a quote, a backslash,
+// a control character, or not ASCII. The lowest bit that is set is the highest one of that byte;
+// bits above it mean nothing, as a subtraction may have borrowed. 0 says that all are plain.
+func notPlain(eight uint64) uint64 {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	control := eight - each*' '
+	quote := (eight ^ each*'"') - each
+	backslash := (eight ^ each*'\\') - each
+	return (eight | control | quote | backslash) & high
 }
 
 // oddStr is str for a string that has escapes or more than ASCII.

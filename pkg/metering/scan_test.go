@@ -69,6 +69,21 @@ func TestScanner_namesOfOtherObjects(t *testing.T) {
 	}
 }
 
+// Strings are read eight bytes at a time: each byte, at each place, before those for which it might
+// be taken, and with text behind the string that is not of it.
+func TestScanner_everyByteAtEveryPlace(t *testing.T) {
+	const plain = "abcdefghijklmnopqrs"
+	for b := range 256 {
+		for at := range plain {
+			for _, next := range []string{"", " ", "!", "#", "]", "[", "\x7f", "\x80", `\\`} {
+				text := plain[:at] + string([]byte{byte(b)}) + next + plain[at:]
+				agrees(t, `"`+text+`"`)
+				agrees(t, `["`+text+`","`+plain+`"]`)
+			}
+		}
+	}
+}
+
 func TestScanner_boundaries(t *testing.T) {
 	for depth := maxDepth - 2; depth <= maxDepth+2; depth++ {
 		agrees(t, strings.Repeat("[", depth)+strings.Repeat("]", depth))
