@@ -62,7 +62,7 @@ func Parse(file string, data []byte) ([]Document, error) {
 			break
 		}
 		if err != nil {
-			r.errs = append(r.errs, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: ")))
+			r.errs = append(r.errs, syntaxError(file, err))
 			break
 		}
 		if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
@@ -73,6 +73,17 @@ func Parse(file string, data []byte) ([]Document, error) {
 		}
 	}
 	return docs, errors.Join(r.errs...)
+}
+
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?line ([0-9]+): `)
+
+// syntaxError puts the line of a syntax error where all errors have it.
+func syntaxError(file string, err error) error {
+	text := err.Error()
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("%s:%s: %s", file, m[1], text[len(m[0]):])
+	}
+	return fmt.Errorf("%s: %s", file, strings.TrimPrefix(text, "yaml: "))
 }
 
 // WithFrom returns the document with its effective_from set to a second.

@@ -145,6 +145,11 @@ func deadLetterShowCommand() *cobra.Command {
 func lettersAt(ctx context.Context, store *storeFlags, positions []string) (
 	[]pipeline.DeadLetter, error,
 ) {
+	for _, position := range positions {
+		if _, _, _, err := parsePosition(position); err != nil {
+			return nil, err
+		}
+	}
 	rows, err := store.open(ctx)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	_ "time/tzdata" // the time zones, for machines that have none of their own
 
@@ -33,10 +34,17 @@ func main() {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "suanpan:", err)
-	if errors.Is(err, errUsage) {
-		os.Exit(exitUsage)
+	os.Exit(exitCode(err))
+}
+
+// exitCode tells wrong usage from failures. What cobra finds by itself it tells by its text only.
+func exitCode(err error) int {
+	text := err.Error()
+	if errors.Is(err, errUsage) || strings.HasPrefix(text, "unknown command") ||
+		strings.HasPrefix(text, "required flag") {
+		return exitUsage
 	}
-	os.Exit(exitFailure)
+	return exitFailure
 }
 
 func rootCommand() *cobra.Command {
