@@ -96,8 +96,10 @@ func TestBilling(t *testing.T) {
 		write(t, s.path("catalog.yaml"), strings.Join(catalog, "\n---\n"))
 		write(t, s.path("market.jsonl"), strings.Join(market, ""))
 		write(t, s.path("events.jsonl"), strings.Join(append(slices.Clone(market), usage...), ""))
-		offline := []string{"rate", "--catalog", s.path("catalog.yaml"), "--events",
-			s.path("events.jsonl")}
+		offline := []string{
+			"rate", "--catalog", s.path("catalog.yaml"), "--events",
+			s.path("events.jsonl"),
+		}
 		want, refused, code := s.try("", append(offline, "--summary")...)
 		if code != 0 {
 			t.Fatalf("rate offline: %s", refused)

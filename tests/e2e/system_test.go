@@ -288,15 +288,6 @@ func (s *system) query(sql string) (string, error) {
 	return string(body), err
 }
 
-func (s *system) mustQuery(sql string) string {
-	s.t.Helper()
-	out, err := s.query(sql)
-	if err != nil {
-		s.t.Fatalf("%s: %v", sql, err)
-	}
-	return out
-}
-
 // waitSummary waits until the summary from ClickHouse is as it must be, byte for byte.
 func (s *system) waitSummary(want string, timeout time.Duration) {
 	s.t.Helper()

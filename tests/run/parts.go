@@ -33,6 +33,7 @@ func extras() []part {
 // parts lists what there is to do, the quick and telling things first.
 func parts() []part {
 	return []part{
+		{"setup", "fetch libchdb, the ClickHouse engine, if it is not there", setup},
 		{"fmt-check", "are all files formatted?", formatted},
 		{"vet", "go vet, with every build tag", vet},
 		{"lint", "golangci-lint " + golangciLint, lint},
@@ -40,6 +41,15 @@ func parts() []part {
 		{"sim", "seeded simulations with an independent auditor", folder("tests/sim")},
 		{"e2e", "the built programs, a real Kafka and a real ClickHouse", folder("tests/e2e")},
 	}
+}
+
+// setup fetches what the tests need and registries have. Without it they say what they miss.
+func setup(ctx context.Context, out io.Writer) result {
+	r := check(ctx, out, "deployments/setup/libchdb.sh")
+	if r.failed > 0 {
+		return result{skipped: []skip{{"libchdb", "deployments/setup/libchdb.sh failed, see above"}}}
+	}
+	return r
 }
 
 // formatted checks the formats: those of the linter where it is there, else gofmt's.

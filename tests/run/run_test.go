@@ -172,11 +172,11 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%q chose %q, want %q", names, got, want)
 		}
 	}
-	f("", "fmt-check vet lint unit sim e2e")
+	f("", "setup fmt-check vet lint unit sim e2e")
 	f("unit vet", "vet unit")
 	f("fuzz", "fuzz")
 	if _, err := choose(all, extras(), []string{"unti"}); err == nil ||
-		!strings.Contains(err.Error(), `no part "unti": there are fmt-check, vet`) {
+		!strings.Contains(err.Error(), `no part "unti": there are setup, fmt-check, vet`) {
 		t.Errorf("a part that is not there: %v", err)
 	}
 }
