@@ -28,19 +28,25 @@ func held(id string, replace ...string) string {
 // poison is one bad input of every reason, with the reason.
 func poison() map[string]string {
 	soon := time.Now().UTC().Add(time.Hour).Format(time.RFC3339)
+	recent := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
+	conflict := held("good", `"cpu.core":"1"`, `"cpu.core":"2"`, `"id":"ID"`, `"id":"p-conflict"`)
+	future := held("p-future", `"end":"2026-01-05T02:01:00Z"`, `"end":"`+soon+`"`,
+		`"start":"2026-01-05T02:00:00Z"`, `"start":"`+recent+`"`)
+	mismatch := `{"specversion":"1.0","type":"suanpan.market.price.v1","source":"/e2e",` +
+		`"id":"p-mismatch","data":{"sku":"gpu.openb","region":"openb","price":"1","time":"` + soon +
+		`","currency":"USD"}}`
+	window := held("p-window", `"end":"2026-01-05T02:01`, `"end":"2026-01-05T01:59`)
 	return map[string]string{
 		`{"specversion":`: "invalid_json",
-		held("p-type", "usage.held.v1", "usage.held.v9"):                                   "unknown_type",
-		held("p-event", `"project":"p",`, ""):                                              "invalid_event",
-		held("p-tenant", "tenant-00", "nobody"):                                            "no_tenant",
-		held("p-window", `"end":"2026-01-05T02:01`, `"end":"2026-01-05T01:59`):             "invalid_window",
-		held("p-amount", `"cpu.core":"1"`, `"cpu.core":"1e3"`):                             "invalid_amount",
-		held("good", `"cpu.core":"1"`, `"cpu.core":"2"`, `"id":"ID"`, `"id":"p-conflict"`): "session_conflict",
-		held("p-price", "cpu.core", "gpu.nobody-sells"):                                    "no_price",
-		held("p-future", `"end":"2026-01-05T02:01:00Z"`, `"end":"`+soon+`"`, `"start":"2026-01-05T02:00:00Z"`,
-			`"start":"`+time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)+`"`): "future",
-		`{"specversion":"1.0","type":"suanpan.market.price.v1","source":"/e2e","id":"p-mismatch","data":` +
-			`{"sku":"gpu.openb","region":"openb","price":"1","time":"` + soon + `","currency":"USD"}}`: "price_mismatch",
+		held("p-type", "usage.held.v1", "usage.held.v9"):       "unknown_type",
+		held("p-event", `"project":"p",`, ""):                  "invalid_event",
+		held("p-tenant", "tenant-00", "nobody"):                "no_tenant",
+		window:                                                 "invalid_window",
+		held("p-amount", `"cpu.core":"1"`, `"cpu.core":"1e3"`): "invalid_amount",
+		conflict: "session_conflict",
+		held("p-price", "cpu.core", "gpu.nobody-sells"): "no_price",
+		future:   "future",
+		mismatch: "price_mismatch",
 	}
 }
 
@@ -180,7 +186,8 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestApply_refusesPoison applies bad catalogs: nothing changes, and the message says where and why.
+// TestApply_refusesPoison applies bad catalogs: nothing changes, and the message says where and
+// why.
 func TestApply_refusesPoison(t *testing.T) {
 	s := newSystem(t, "embedded")
 	s.run("apply", "-f", exampleCatalog)

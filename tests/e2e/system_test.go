@@ -242,7 +242,9 @@ func (s *system) try(input string, args ...string) (stdout, stderr string, code 
 	return try(s.t, s.settings(), input, args...)
 }
 
-func try(t *testing.T, env []string, input string, args ...string) (stdout, stderr string, code int) {
+func try(t *testing.T, env []string, input string, args ...string) (
+	stdout, stderr string, code int,
+) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
