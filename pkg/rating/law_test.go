@@ -225,7 +225,8 @@ func rateTorn(t *rapid.T, events []metering.Event, prices *catalog.Catalog) *Led
 	return store
 }
 
-// Property: splitting, repeating and reordering usage and voids changes no summary and no line item.
+// Property: splitting, repeating and reordering usage and voids changes no summary and no line
+// item.
 func orderLaw(t *rapid.T, prices *catalog.Catalog) {
 	events := drawUsage(t)
 	want := bill(t, rateOnce(t, events, prices), prices)
@@ -234,7 +235,8 @@ func orderLaw(t *rapid.T, prices *catalog.Catalog) {
 	}
 }
 
-// Property: batches, evictions, torn and late writes and crashes change no summary and no line item.
+// Property: batches, evictions, torn and late writes and crashes change no summary and no line
+// item.
 func crashLaw(t *rapid.T, prices *catalog.Catalog) {
 	events := drawUsage(t)
 	want := bill(t, rateOnce(t, events, prices), prices)
