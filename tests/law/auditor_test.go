@@ -1,0 +1,111 @@
+package law
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/suanpan/suanpan/pkg/catalog"
+	"github.com/suanpan/suanpan/pkg/metering"
+	"github.com/suanpan/suanpan/pkg/rating"
+	"github.com/suanpan/suanpan/tests/audit"
+)
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "the first seed")
+	runs      = flag.Int("runs", 0, "how many seeds; 0: as many as fit into some seconds")
+)
+
+// TestAgainstAuditor bills random worlds twice.
+func TestAgainstAuditor(t *testing.T) {
+	deadline := time.Now().Add(8 * time.Second)
+	var billed, rejected, seeds int
+	for seed := *firstSeed; ; seed++ {
+		if *runs > 0 && seeds == *runs || *runs == 0 && seeds >= 50 && time.Now().After(deadline) {
+			break
+		}
+		seeds++
+		b, r := compare(t, seed)
+		billed, rejected = billed+b, rejected+r
+		if t.Failed() {
+			t.Fatalf("to repeat it: go test ./tests/law -run TestAgainstAuditor -seed=%d -runs=1", seed)
+		}
+	}
+	t.Logf("%d worlds with %d lines of summary and %d rejections", seeds, billed, rejected)
+	if *runs == 0 && (billed < 100 || rejected < 20) {
+		t.Errorf("the worlds are too poor: %d lines, %d rejections", billed, rejected)
+	}
+}
+
+// compare bills one world both ways.
+func compare(t *testing.T, seed uint64) (billed, rejected int) {
+	w := newWorld(seed)
+	text := w.catalog()
+	events := w.usage()
+	lines := make([][]byte, len(events))
+	for i, e := range events {
+		lines[i] = []byte(e)
+	}
+	wantCSV, wantRejected, err := audit.Rate([]byte(text), lines)
+	if err != nil {
+		t.Errorf("audit: %v\n%s", err, text)
+		return 0, 0
+	}
+	gotCSV, gotRejected := product(t, text, events)
+	if t.Failed() {
+		return 0, 0
+	}
+	if got, want := strings.Join(gotRejected, "\n"), strings.Join(wantRejected, "\n"); got != want {
+		t.Errorf("seed %d: the product rejects\n%s\nand the auditor\n%s\n%s", seed, got, want,
+			w.show(text))
+	}
+	if gotCSV != wantCSV {
+		t.Errorf("seed %d: the product bills\n%s\nand the auditor\n%s\n%s", seed, gotCSV, wantCSV,
+			w.show(text))
+	}
+	return strings.Count(wantCSV, "\n") - 1, len(wantRejected)
+}
+
+func (w *world) show(text string) string { return text + strings.Join(w.events, "\n") }
+
+// product rates as `suanpan rate` does.
+func product(t *testing.T, text string, events []string) (csv string, rejected []string) {
+	t.Helper()
+	documents, err := catalog.Parse("world.yaml", []byte(text))
+	if err != nil {
+		t.Errorf("parse catalog: %v\n%s", err, text)
+		return "", nil
+	}
+	prices, err := catalog.New(documents)
+	if err != nil {
+		t.Errorf("check catalog: %v\n%s", err, text)
+		return "", nil
+	}
+	offline := rating.NewOffline(prices)
+	parser := metering.NewParser()
+	parsed := make([]metering.Event, len(events))
+	why := make([]*metering.Rejection, len(events))
+	for i, line := range events {
+		why[i] = parser.Parse([]byte(line), &parsed[i])
+		if why[i] == nil && parsed[i].Kind == metering.MarketPrice {
+			why[i] = offline.Price(&parsed[i])
+		}
+	}
+	for i := range parsed {
+		if why[i] == nil {
+			why[i] = offline.Rate(&parsed[i])
+		}
+		if why[i] != nil {
+			rejected = append(rejected, fmt.Sprintf("%s: %s", parsed[i].ID, why[i].Reason))
+		}
+	}
+	settled, err := rating.Settle(offline.Ledger().Sums(), prices)
+	if err != nil {
+		t.Errorf("settle: %v\n%s", err, text)
+		return "", nil
+	}
+	lines := append([]string{rating.SummaryHeader}, rating.Summary(settled)...)
+	return strings.Join(lines, "\n") + "\n", rejected
+}
