@@ -53,7 +53,8 @@ func (w *world) at(seconds int) string {
 // catalog draws a book of one to three versions, tenants, and sometimes a contract.
 func (w *world) catalog() string {
 	var out strings.Builder
-	out.WriteString("kind: Calendar\nname: cal\ndays: [\"2026-02-17\", \"2026-03-08\", \"2026-11-01\"]\n")
+	out.WriteString("kind: Calendar\nname: cal\n" +
+		"days: [\"2026-02-17\", \"2026-03-08\", \"2026-11-01\"]\n")
 	zone := pick(w, w.zones)
 	from := w.start.Add(-60 * 24 * time.Hour)
 	for range 1 + w.IntN(3) {
