@@ -1,0 +1,134 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/suanpan/suanpan/pkg/catalog"
+	"github.com/suanpan/suanpan/pkg/metering"
+	"github.com/suanpan/suanpan/pkg/rating"
+	"github.com/suanpan/suanpan/tests/audit"
+)
+
+// product bills as `suanpan rate` does.
+type product struct{}
+
+func (product) Bill(text string, events []string) (summary, refused []string, err error) {
+	documents, err := catalog.Parse("catalog", []byte(text))
+	if err != nil {
+		return nil, nil, err
+	}
+	prices, err := catalog.New(documents)
+	if err != nil {
+		return nil, nil, err
+	}
+	offline := rating.NewOffline(prices)
+	parsed := make([]metering.Event, len(events))
+	why := make([]*metering.Rejection, len(events))
+	parser := metering.NewParser()
+	for i := range events {
+		why[i] = parser.Parse([]byte(events[i]), &parsed[i])
+		if why[i] == nil && parsed[i].Kind == metering.MarketPrice {
+			why[i] = offline.Price(&parsed[i])
+		}
+	}
+	for i := range events {
+		if why[i] == nil {
+			why[i] = offline.Rate(&parsed[i])
+		}
+		if why[i] != nil {
+			refused = append(refused, fmt.Sprintf("%s: %s", parsed[i].ID, why[i].Reason))
+		}
+	}
+	settled, err := rating.Settle(offline.Ledger().Sums(), prices)
+	return rating.Summary(settled), refused, err
+}
+
+// auditor is the second opinion.
+type auditor struct{}
+
+func (auditor) Bill(text string, events []string) (summary, refused []string, err error) {
+	lines := make([][]byte, len(events))
+	for i := range events {
+		lines[i] = []byte(events[i])
+	}
+	csv, refused, err := audit.Rate([]byte(text), lines)
+	summary = strings.Split(strings.TrimSpace(csv), "\n")[1:]
+	return summary, refused, err
+}
+
+var engines = map[string]Engine{"product": product{}, "auditor": auditor{}}
+
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.scenario")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script, err := Parse(file, string(data))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for name, engine := range engines {
+			t.Run(filepath.Base(file)+"/"+name, func(t *testing.T) {
+				if difference := run(engine, script); difference != "" {
+					t.Error(difference)
+				}
+			})
+		}
+	}
+}
+
+// run returns how the engine's bill differs from the script's (-want +got).
+func run(engine Engine, s *Script) string {
+	summary, refused, err := engine.Bill(s.Catalog, s.Events)
+	if err != nil {
+		return err.Error()
+	}
+	slices.Sort(summary)
+	return cmp.Diff(s.Bill, append([]string(nil), summary...)) + cmp.Diff(s.Refused, refused)
+}
+
+func TestScenarios_wrongExpectationFails(t *testing.T) {
+	data, err := os.ReadFile("testdata/per_second.scenario")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{{"= 30.5 CNY", "= 30.50000001 CNY"}, {"no_tenant", "no_price"}} {
+		text := strings.Replace(string(data), change[0], change[1], 1)
+		script, err := Parse("changed", text)
+		if err != nil || text == string(data) {
+			t.Fatalf("cannot change %s: %v", change[0], err)
+		}
+		for name, engine := range engines {
+			if run(engine, script) == "" {
+				t.Errorf("%s agrees with %s", name, change[1])
+			}
+		}
+	}
+}
+
+func TestParse_failure(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if _, err := Parse("f", text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q) = %v, want %q", text, err, want)
+		}
+	}
+	f("usag x\n", "f:1: \"usag\" is none of")
+	f("\nusage u acme s\n", "f:2: usage needs")
+	f("bill\nacme 2026-01\nend\n", "f:2: a line of a bill is")
+	f("catalog\nkind: x\n", "catalog has no end")
+	f("usage u acme s 2026-01-05T02:00:00Z 2026-01-05T02:00:00Z gpu=1\n", "has usage, and a bill")
+}
