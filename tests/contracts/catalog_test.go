@@ -136,7 +136,7 @@ func TestSharedCatalogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(names) == 0 {
-		t.Skip("NOT RUN: there is no ../shared/examples beside the repository")
+		t.Skip("optional: there is no ../shared/examples beside the repository")
 	}
 	all := compiled(t)
 	for _, name := range names {

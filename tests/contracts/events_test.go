@@ -281,7 +281,7 @@ func TestSharedExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(dirs) == 0 {
-		t.Skip("NOT RUN: there is no ../shared/examples beside the repository")
+		t.Skip("optional: there is no ../shared/examples beside the repository")
 	}
 	all := compiled(t)
 	for _, file := range dirs {

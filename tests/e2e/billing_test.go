@@ -35,7 +35,7 @@ func examples(t *testing.T) []example {
 		t.Fatal(err)
 	}
 	if len(shared) == 0 {
-		t.Log("NOT RUN: the shared examples are not there; only those in testdata are")
+		t.Log("optional: the shared examples are not there; only those in testdata are")
 	}
 	var all []example
 	for _, folder := range append(folders, shared...) {

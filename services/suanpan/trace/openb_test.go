@@ -48,7 +48,7 @@ func TestReadOpenB_namesLineAndColumn(t *testing.T) {
 // The real trace is not shipped. Its figures are those that it is known for.
 func TestReadOpenB_theRealTrace(t *testing.T) {
 	if _, err := os.Stat(openb); err != nil {
-		t.Skip("NOT RUN: there is no ../shared/data/alibaba-gpu-v2023 beside the repository: ", err)
+		t.Skip("optional: there is no ../shared/data/alibaba-gpu-v2023 beside the repository: ", err)
 	}
 	r := replayOf(t, readOpenB(t, openb), time.Minute)
 	if r.Sessions() != 6203 || r.Total() != 3_192_443 {
