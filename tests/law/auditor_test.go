@@ -2,15 +2,13 @@ package law
 
 import (
 	"flag"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/suanpan/suanpan/pkg/catalog"
-	"github.com/suanpan/suanpan/pkg/metering"
 	"github.com/suanpan/suanpan/pkg/rating"
 	"github.com/suanpan/suanpan/tests/audit"
+	"github.com/suanpan/suanpan/tests/scenario"
 )
 
 var (
@@ -53,10 +51,12 @@ func compare(t *testing.T, seed uint64) (billed, rejected int) {
 		t.Errorf("audit: %v\n%s", err, text)
 		return 0, 0
 	}
-	gotCSV, gotRejected := product(t, text, events)
-	if t.Failed() {
+	summary, gotRejected, err := scenario.Product{}.Bill(text, events)
+	if err != nil {
+		t.Errorf("product: %v\n%s", err, text)
 		return 0, 0
 	}
+	gotCSV := strings.Join(append([]string{rating.SummaryHeader}, summary...), "\n") + "\n"
 	if got, want := strings.Join(gotRejected, "\n"), strings.Join(wantRejected, "\n"); got != want {
 		t.Errorf("seed %d: the product rejects\n%s\nand the auditor\n%s\n%s", seed, got, want,
 			w.show(text))
@@ -69,43 +69,3 @@ func compare(t *testing.T, seed uint64) (billed, rejected int) {
 }
 
 func (w *world) show(text string) string { return text + strings.Join(w.events, "\n") }
-
-// product rates as `suanpan rate` does.
-func product(t *testing.T, text string, events []string) (csv string, rejected []string) {
-	t.Helper()
-	documents, err := catalog.Parse("world.yaml", []byte(text))
-	if err != nil {
-		t.Errorf("parse catalog: %v\n%s", err, text)
-		return "", nil
-	}
-	prices, err := catalog.New(documents)
-	if err != nil {
-		t.Errorf("check catalog: %v\n%s", err, text)
-		return "", nil
-	}
-	offline := rating.NewOffline(prices)
-	parser := metering.NewParser()
-	parsed := make([]metering.Event, len(events))
-	why := make([]*metering.Rejection, len(events))
-	for i, line := range events {
-		why[i] = parser.Parse([]byte(line), &parsed[i])
-		if why[i] == nil && parsed[i].Kind == metering.MarketPrice {
-			why[i] = offline.Price(&parsed[i])
-		}
-	}
-	for i := range parsed {
-		if why[i] == nil {
-			why[i] = offline.Rate(&parsed[i])
-		}
-		if why[i] != nil {
-			rejected = append(rejected, fmt.Sprintf("%s: %s", parsed[i].ID, why[i].Reason))
-		}
-	}
-	settled, err := rating.Settle(offline.Ledger().Sums(), prices)
-	if err != nil {
-		t.Errorf("settle: %v\n%s", err, text)
-		return "", nil
-	}
-	lines := append([]string{rating.SummaryHeader}, rating.Summary(settled)...)
-	return strings.Join(lines, "\n") + "\n", rejected
-}

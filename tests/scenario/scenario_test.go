@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,45 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/suanpan/suanpan/pkg/catalog"
-	"github.com/suanpan/suanpan/pkg/metering"
-	"github.com/suanpan/suanpan/pkg/rating"
 	"github.com/suanpan/suanpan/tests/audit"
 )
-
-// product bills as `suanpan rate` does.
-type product struct{}
-
-func (product) Bill(text string, events []string) (summary, refused []string, err error) {
-	documents, err := catalog.Parse("catalog", []byte(text))
-	if err != nil {
-		return nil, nil, err
-	}
-	prices, err := catalog.New(documents)
-	if err != nil {
-		return nil, nil, err
-	}
-	offline := rating.NewOffline(prices)
-	parsed := make([]metering.Event, len(events))
-	why := make([]*metering.Rejection, len(events))
-	parser := metering.NewParser()
-	for i := range events {
-		why[i] = parser.Parse([]byte(events[i]), &parsed[i])
-		if why[i] == nil && parsed[i].Kind == metering.MarketPrice {
-			why[i] = offline.Price(&parsed[i])
-		}
-	}
-	for i := range events {
-		if why[i] == nil {
-			why[i] = offline.Rate(&parsed[i])
-		}
-		if why[i] != nil {
-			refused = append(refused, fmt.Sprintf("%s: %s", parsed[i].ID, why[i].Reason))
-		}
-	}
-	settled, err := rating.Settle(offline.Ledger().Sums(), prices)
-	return rating.Summary(settled), refused, err
-}
 
 // auditor is the second opinion.
 type auditor struct{}
@@ -63,7 +25,7 @@ func (auditor) Bill(text string, events []string) (summary, refused []string, er
 	return summary, refused, err
 }
 
-var engines = map[string]Engine{"product": product{}, "auditor": auditor{}}
+var engines = map[string]Engine{"product": Product{}, "auditor": auditor{}}
 
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.scenario")
