@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -148,9 +150,38 @@ func embeddedCommand() *cobra.Command {
 	return cmd
 }
 
+// embeddedService is what the commands of the embedded parts have in common.
+type embeddedService struct {
+	logs  daemon.LogOptions
+	admin daemon.AdminOptions
+}
+
+func (e *embeddedService) register(cmd *cobra.Command) {
+	e.logs.Register(cmd.Flags())
+	e.admin.Register(cmd.Flags(), "") // off, as several may run on one machine
+}
+
+// run runs one task beside the admin server until it is told to stop.
+func (e *embeddedService) run(ctx context.Context, stderr io.Writer,
+	task func(*slog.Logger) daemon.Task,
+) error {
+	log, err := e.logs.New(stderr)
+	if err != nil {
+		return err
+	}
+	server, err := daemon.OpenAdmin(ctx, log, e.admin)
+	if err != nil {
+		return err
+	}
+	return daemon.Run(ctx, log, server.Registry, []daemon.Task{server.Task(), task(log)})
+}
+
+// always makes every error one that no restart within the process cures.
+func always(error) bool { return true }
+
 func embeddedKafkaCommand() *cobra.Command {
 	var config embeddedkafka.Config
-	var logs daemon.LogOptions
+	var service embeddedService
 	cmd := &cobra.Command{
 		Use:   "kafka",
 		Short: "Run the embedded Kafka",
@@ -158,21 +189,21 @@ func embeddedKafkaCommand() *cobra.Command {
 records in a folder. An append is acknowledged after an fsync.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logs.New(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			broker, err := embeddedkafka.Start(cmd.Context(), config, log)
-			if err != nil {
-				return err
-			}
-			log.Info("serving", "kafka", broker.Addr())
-			<-cmd.Context().Done()
-			broker.Close()
-			return nil
+			return service.run(cmd.Context(), cmd.ErrOrStderr(), func(log *slog.Logger) daemon.Task {
+				return daemon.Task{Name: "kafka", Fatal: always, Run: func(ctx context.Context) error {
+					broker, err := embeddedkafka.Start(ctx, config, log)
+					if err != nil {
+						return err
+					}
+					log.Info("serving", "kafka", broker.Addr())
+					<-ctx.Done()
+					broker.Close()
+					return nil
+				}}
+			})
 		},
 	}
-	logs.Register(cmd.Flags())
+	service.register(cmd)
 	cmd.Flags().StringVar(&config.Listen, "listen", "127.0.0.1:9092", "`host:port` to listen on")
 	cmd.Flags().StringVar(&config.Advertise, "advertise", "",
 		"`host:port` that clients are told to use (default: --listen)")
@@ -182,7 +213,7 @@ records in a folder. An append is acknowledged after an fsync.`,
 
 func embeddedClickHouseCommand() *cobra.Command {
 	var config embeddedclickhouse.Config
-	var logs daemon.LogOptions
+	var service embeddedService
 	cmd := &cobra.Command{
 		Use:   "clickhouse",
 		Short: "Run the embedded ClickHouse",
@@ -190,14 +221,17 @@ func embeddedClickHouseCommand() *cobra.Command {
 HTTP interface. Clients of ClickHouse, curl and BI tools use it like a server.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logs.New(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			return embeddedclickhouse.Serve(cmd.Context(), config, log)
+			return service.run(cmd.Context(), cmd.ErrOrStderr(), func(log *slog.Logger) daemon.Task {
+				return daemon.Task{
+					Name: "clickhouse", Fatal: always,
+					Run: func(ctx context.Context) error {
+						return embeddedclickhouse.Serve(ctx, config, log)
+					},
+				}
+			})
 		},
 	}
-	logs.Register(cmd.Flags())
+	service.register(cmd)
 	registerGoFlags(cmd, &config)
 	return cmd
 }

@@ -94,8 +94,11 @@ func newSystem(t *testing.T, kind string) *system {
 		s.kafka = kafkatest.Start(t).Addr()
 	} else {
 		s.kafka = freeAddress(t)
-		s.start("kafka", "", "embedded", "kafka", "--listen", s.kafka, "--data", s.path("kafka"))
+		admin := freeAddress(t)
+		s.start("kafka", admin, "embedded", "kafka", "--listen", s.kafka, "--data", s.path("kafka"),
+			"--admin", admin)
 		s.waitFor("the embedded Kafka", func() error { return dial(s.kafka) })
+		s.waitReady("kafka")
 	}
 	s.clickhouse = freeAddress(t)
 	s.start("clickhouse", "", "embedded", "clickhouse", "--listen", s.clickhouse,
