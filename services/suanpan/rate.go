@@ -80,7 +80,7 @@ func rateFiles(catalogPath, eventsPath string, summary bool, stdin io.Reader, st
 				why = step(e)
 			}
 			if why != nil {
-				rejected[line] = "rejected " + eventName(e, line) + ": " + string(why.Reason)
+				rejected[line] = "rejected " + eventName(e, line, why) + ": " + string(why.Reason)
 			}
 		}); err != nil {
 			return err
@@ -150,9 +150,10 @@ func eachEvent(file *os.File,
 	}
 }
 
-// eventName is how messages name an event: by its id, or by its line where it has none.
-func eventName(e *metering.Event, line int) string {
-	if e.ID != "" {
+// eventName is how messages name an event: by its id, or by its line where it has none, as what is
+// no JSON object has, whatever part of it could be read.
+func eventName(e *metering.Event, line int, why *metering.Rejection) string {
+	if e.ID != "" && why.Reason != metering.InvalidJSON {
 		return e.ID
 	}
 	return fmt.Sprintf("line %d", line)

@@ -21,13 +21,17 @@ func newWorld(seed uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 1))}
 	w.zones = []string{
 		"UTC", "Asia/Shanghai", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu",
-		"Australia/Lord_Howe", "Europe/Berlin",
+		"Australia/Lord_Howe", "Europe/Berlin", "America/Sao_Paulo", "Asia/Beirut", "Africa/Cairo",
+		"America/Havana", "Pacific/Apia",
 	}
 	w.skus = []string{"gpu", "cpu", "mem"}
 	// Shortly before months end, days begin, and clocks change.
 	starts := []string{
 		"2026-01-31T12:00:00Z", "2026-03-08T03:00:00Z", "2026-11-01T02:00:00Z", "2026-03-28T20:00:00Z",
 		"2026-10-03T10:00:00Z", "2026-02-16T15:00:00Z", "2026-04-30T17:20:00Z",
+		// Clocks that skip midnight or show it twice: Sao Paulo, Cairo at a month's end, Beirut, Apia.
+		"2018-11-03T22:00:00Z", "2018-02-17T20:00:00Z", "2024-10-31T14:00:00Z", "2026-03-28T15:00:00Z",
+		"2011-12-30T01:00:00Z",
 	}
 	start, err := time.Parse(time.RFC3339, pick(w, starts))
 	if err != nil {
@@ -61,25 +65,60 @@ func (w *world) catalog() string {
 		w.version(&out, "public", zone, from)
 		from = w.start.Add(time.Duration(w.IntN(12*3600)) * time.Second)
 	}
-	w.version(&out, "other", pick(w, w.zones), w.start.Add(-90*24*time.Hour))
+	other := pick(w, w.zones)
+	w.version(&out, "other", other, w.start.Add(-90*24*time.Hour))
+	if w.chance(30) {
+		w.version(&out, "other", other, w.start.Add(time.Duration(w.IntN(9*3600))*time.Second))
+	}
 	out.WriteString("---\n{kind: Tenant, name: acme, price_book: public}\n")
 	out.WriteString("---\n{kind: Tenant, name: blue, price_book: other}\n")
-	if w.chance(40) {
-		begin := w.IntN(8 * 3600)
-		for range 1 + w.IntN(2) {
-			fmt.Fprintf(&out, "---\n{kind: Contract, name: c, tenant: acme, price_book: %s, "+
-				"timezone: %s, effective_from: %q, end: %q}\n", pick(w, []string{"public", "other"}),
-				pick(w, w.zones), w.start.Add(time.Duration(begin)*time.Second).Format(time.RFC3339),
-				w.start.Add(11*time.Hour).Format(time.RFC3339))
-			begin += 1 + w.IntN(2*3600)
-		}
+	if w.chance(25) { // a tenant that changes its book
+		fmt.Fprintf(&out, "---\n{kind: Tenant, name: %s, price_book: %s, effective_from: %q}\n",
+			pick(w, []string{"acme", "blue", "late"}), pick(w, []string{"public", "other"}),
+			w.at(w.IntN(10*3600)))
 	}
+	if w.chance(25) {
+		fmt.Fprintf(&out, "---\nkind: Calendar\nname: cal\neffective_from: %q\n"+
+			"days: [\"2026-03-09\", \"2026-02-01\", \"2018-11-04\"]\n", w.at(w.IntN(12*3600)))
+	}
+	w.contracts(&out)
 	return out.String()
 }
 
+// contracts draws amendments of one contract, then sometimes another one after a gap or none.
+func (w *world) contracts(out *strings.Builder) {
+	if !w.chance(50) {
+		return
+	}
+	begin, end := w.IntN(8*3600), 10*3600
+	for range 1 + w.IntN(2) {
+		w.contract(out, "c", begin, end)
+		begin += 1 + w.IntN(2*3600)
+	}
+	if w.chance(40) {
+		w.contract(out, "d", end+w.IntN(2)*1800, -1)
+	}
+}
+
+// contract draws one version of a contract; an end below 0 is none.
+func (w *world) contract(out *strings.Builder, name string, begin, end int) {
+	fmt.Fprintf(out, "---\n{kind: Contract, name: %s, tenant: acme, price_book: %s, "+
+		"effective_from: %q", name, pick(w, []string{"public", "other"}),
+		w.start.Add(time.Duration(begin)*time.Second).Format(time.RFC3339))
+	if end >= 0 {
+		fmt.Fprintf(out, ", end: %q",
+			w.start.Add(time.Duration(end)*time.Second+time.Duration(w.IntN(2))).Format(time.RFC3339Nano))
+	}
+	if w.chance(70) {
+		fmt.Fprintf(out, ", timezone: %s", pick(w, w.zones))
+	}
+	out.WriteString("}\n")
+}
+
 func (w *world) version(out *strings.Builder, name, zone string, from time.Time) {
-	fmt.Fprintf(out, "---\nkind: PriceBook\nname: %s\ncurrency: CNY\ntimezone: %s\n"+
-		"effective_from: %q\n", name, zone, from.Format(time.RFC3339))
+	currency := map[string]string{"public": "CNY", "other": "USD"}[name]
+	fmt.Fprintf(out, "---\nkind: PriceBook\nname: %s\ncurrency: %s\ntimezone: %s\n"+
+		"effective_from: %q\n", name, currency, zone, from.Format(time.RFC3339))
 	bands := w.chance(60)
 	if bands {
 		fmt.Fprintf(out, "bands:\n- {name: night, when: [{from: \"22:00\", to: \"06:30\", "+
@@ -89,6 +128,9 @@ func (w *world) version(out *strings.Builder, name, zone string, from time.Time)
 	}
 	out.WriteString("prices:\n")
 	for _, sku := range w.skus {
+		if w.chance(4) {
+			continue // not sold in this version
+		}
 		w.price(out, sku, "", bands)
 		if w.chance(40) {
 			w.price(out, sku, ", region: r1", bands)
@@ -98,21 +140,45 @@ func (w *world) version(out *strings.Builder, name, zone string, from time.Time)
 		}
 	}
 	if w.chance(70) {
-		fmt.Fprintf(out, "- {sku: spotty, per: hour, price: \"%d\"}\n- {sku: spotty, purchase: spot, "+
-			"per: hour, market: {floor: \"0.2\", cap: \"0.%d\"}}\n", 1+w.IntN(30), 3+w.IntN(6))
+		w.spot(out, bands)
 	}
 	fmt.Fprintf(out, "- {sku: tokens, per: unit, price: \"0.0%d\"}\n", w.IntN(1000))
 	fmt.Fprintf(out, "- {sku: egress, per: unit, package: \"%d.5\", price: \"9.9\"}\n", 1+w.IntN(20))
 }
 
+// spot draws prices that follow the market, for all regions or for r1 alone.
+func (w *world) spot(out *strings.Builder, bands bool) {
+	per := pick(w, []string{"hour", "hour", "day"})
+	region, rule := "", ""
+	if w.chance(20) {
+		region = ", region: r1"
+	}
+	if bands && w.chance(50) {
+		rule = ", bands: {night: {multiplier: \"0.9\"}}"
+	}
+	fmt.Fprintf(out, "- {sku: spotty, per: %s, price: \"%d\"}\n", per, 1+w.IntN(30))
+	if w.chance(30) {
+		fmt.Fprintf(out, "- {sku: spotty, region: r2, per: %s, ladder: {mode: volume, "+
+			"tiers: [{up_to: 2, price: 17}, {price: 3}]}}\n", per)
+	}
+	fmt.Fprintf(out, "- {sku: spotty, purchase: spot%s, per: %s, market: {floor: \"0.2\", "+
+		"cap: \"0.%d\"}%s}\n", region, per, 3+w.IntN(6), rule)
+}
+
+// What prices are counted in and cost at least; a day is rare, as it takes the auditor long.
+var (
+	increments = []string{"1s", "60s", "1h", "7s", "90m", "60s", "1h", "7s", "3h", "1d"}
+	minimums   = []string{"0s", "60s", "100s", "2h", "60s", "1s", "100s", "0s", "61m", "1d"}
+)
+
 func (w *world) price(out *strings.Builder, sku, more string, bands bool) {
 	fmt.Fprintf(out, "- {sku: %s%s, per: %s", sku, more,
 		pick(w, []string{"second", "hour", "hour", "day", "month"}))
 	if w.chance(40) {
-		fmt.Fprintf(out, ", increment: %s", pick(w, []string{"1s", "60s", "1h", "7s"}))
+		fmt.Fprintf(out, ", increment: %s", pick(w, increments))
 	}
 	if w.chance(40) {
-		fmt.Fprintf(out, ", minimum: %s", pick(w, []string{"0s", "60s", "100s", "2h"}))
+		fmt.Fprintf(out, ", minimum: %s", pick(w, minimums))
 	}
 	if bands && w.chance(60) {
 		out.WriteString(", bands: {night: {multiplier: \"0.4\"}")
@@ -133,75 +199,4 @@ func (w *world) price(out *strings.Builder, sku, more string, bands bool) {
 		fmt.Fprintf(out, ", price: \"%d.%d\"", w.IntN(40), w.IntN(1000))
 	}
 	out.WriteString("}\n")
-}
-
-func (w *world) event(kind, data string) {
-	w.id++
-	id := fmt.Sprintf("e%d", w.id)
-	if kind == "usage.consumed.v1" && w.chance(20) {
-		id = "again" // another content under the same id
-	}
-	w.events = append(w.events, fmt.Sprintf(`{"specversion":"1.0","type":"suanpan.%s","source":"/s",`+
-		`"id":%q,"data":{%s}}`, kind, id, data))
-	if w.chance(15) {
-		w.events = append(w.events, w.events[w.IntN(len(w.events))])
-	}
-}
-
-// usage draws the events, in an order of their own.
-func (w *world) usage() []string {
-	for range w.IntN(6) {
-		w.event("market.price.v1", fmt.Sprintf(`"sku":"spotty","region":%q,"price":"%d.%d","time":%q`,
-			pick(w, []string{"r1", "r2"}), w.IntN(30), w.IntN(10), w.at(w.IntN(12*3600))))
-	}
-	for s := range 1 + w.IntN(5) {
-		w.session(s)
-	}
-	for range w.IntN(5) {
-		w.event("usage.consumed.v1", fmt.Sprintf(`"tenant":%q,"project":"p","time":%q,"consumed":`+
-			`{%q:"%d.%d"}`, pick(w, []string{"acme", "blue"}), w.at(w.IntN(14*3600)),
-			pick(w, []string{"tokens", "egress", "gpu"}), w.IntN(50), w.IntN(1_000_000_000)))
-	}
-	w.Shuffle(len(w.events), func(i, j int) { w.events[i], w.events[j] = w.events[j], w.events[i] })
-	return w.events
-}
-
-func (w *world) session(n int) {
-	tenant := pick(w, []string{"acme", "acme", "blue", "nobody"})
-	if tenant == "nobody" && w.chance(70) {
-		tenant = "acme"
-	}
-	begin := w.IntN(10 * 3600)
-	held := fmt.Sprintf(`%q:"%d.%d"`, pick(w, append(w.skus, "spotty", "spotty")), w.IntN(3),
-		1+w.IntN(999))
-	if w.chance(30) {
-		held = fmt.Sprintf(`"cpu":"%d","mem":%d`, 1+w.IntN(9), 1+w.IntN(9))
-	}
-	facts := fmt.Sprintf(`"tenant":%q,"project":"p","lease":"l%d","session":"s%d","session_start":%q,`+
-		`"purchase":%q`, tenant, n, n, w.at(begin),
-		pick(w, []string{"on_demand", "on_demand", "spot", "reserved"}))
-	if w.chance(50) {
-		facts += `,"region":` + pick(w, []string{`"r1"`, `"r2"`})
-	}
-	if w.chance(30) {
-		facts += `,"resumed":true`
-	}
-	for range 1 + w.IntN(4) {
-		from := begin + w.IntN(5000) - 20
-		length := w.IntN(4000)
-		this := held
-		if w.chance(4) {
-			this = strings.Replace(held, `"`, `"x`, 1) // a SKU that nobody sells
-		}
-		if w.chance(4) {
-			this = `"gpu":"1e2"`
-		}
-		w.event("usage.held.v1", fmt.Sprintf(`%s,"start":%q,"end":%q,"held":{%s}`, facts, w.at(from),
-			w.at(from+length), this))
-	}
-	for range w.IntN(3) {
-		from := begin + w.IntN(4000) - 100
-		w.event("usage.void.v1", fmt.Sprintf(`"tenant":%q,"session":"s%d","start":%q,"end":%q,`+
-			`"reason":"r","by":"b"`, tenant, n, w.at(from), w.at(from+w.IntN(3000))))
-	}
 }

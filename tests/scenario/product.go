@@ -36,7 +36,11 @@ func (Product) Bill(text string, events []string) (summary, refused []string, er
 			why[i] = offline.Rate(&parsed[i])
 		}
 		if why[i] != nil {
-			refused = append(refused, fmt.Sprintf("%s: %s", parsed[i].ID, why[i].Reason))
+			name := parsed[i].ID
+			if name == "" || why[i].Reason == metering.InvalidJSON {
+				name = fmt.Sprintf("line %d", i+1) // as `suanpan rate` names it
+			}
+			refused = append(refused, fmt.Sprintf("%s: %s", name, why[i].Reason))
 		}
 	}
 	settled, err := rating.Settle(offline.Ledger().Sums(), prices)
