@@ -2,6 +2,7 @@ package rating
 
 import (
 	"cmp"
+	"fmt"
 	"math/big"
 	"slices"
 	"time"
@@ -133,15 +134,7 @@ func (it *items) finish() []LineItem {
 			BaseQuantity: metering.Quantity{}.String(), BillingPeriod: of.billingPeriod,
 		}, rest, money.Amount{}, of.start, of.end, of.day)
 	}
-	slices.SortFunc(it.out, func(a, b item) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.BillingPeriod, b.BillingPeriod),
-			cmp.Compare(a.start, b.start), cmp.Compare(a.Session, b.Session),
-			cmp.Compare(a.SKU, b.SKU), cmp.Compare(a.Purchase, b.Purchase),
-			cmp.Compare(a.Band, b.Band), cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.UnitPrice, b.UnitPrice), cmp.Compare(a.Project, b.Project),
-			cmp.Compare(a.BaseQuantity, b.BaseQuantity), cmp.Compare(a.UsageEnd, b.UsageEnd),
-			cmp.Compare(a.Region, b.Region))
-	})
+	slices.SortFunc(it.out, compareItems)
 	out := make([]LineItem, len(it.out))
 	for i := range it.out {
 		out[i] = it.out[i].LineItem
@@ -160,3 +153,21 @@ func labelMap(labels []metering.Label) map[string]string {
 func clock(second int64) string { return time.Unix(second, 0).UTC().Format(time.RFC3339) }
 
 func date(day int64) string { return time.Unix(day*86_400, 0).UTC().Format(time.DateOnly) }
+
+// compareItems orders line items by all that they say, so that rows which come in no order, as
+// those of a map, give the same list each time.
+func compareItems(a, b item) int {
+	if order := cmp.Or(cmp.Compare(a.Tenant, b.Tenant),
+		cmp.Compare(a.BillingPeriod, b.BillingPeriod),
+		cmp.Compare(a.start, b.start), cmp.Compare(a.Session, b.Session),
+		cmp.Compare(a.SKU, b.SKU), cmp.Compare(a.Purchase, b.Purchase),
+		cmp.Compare(a.Band, b.Band), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.UnitPrice, b.UnitPrice), cmp.Compare(a.Project, b.Project),
+		cmp.Compare(a.BaseQuantity, b.BaseQuantity), cmp.Compare(a.UsageEnd, b.UsageEnd),
+		cmp.Compare(a.Region, b.Region)); order != 0 {
+		return order
+	}
+	return cmp.Or(cmp.Compare(a.Amount, b.Amount), cmp.Compare(a.Currency, b.Currency),
+		cmp.Compare(a.UsagePeriod, b.UsagePeriod), cmp.Compare(a.Per, b.Per),
+		cmp.Compare(fmt.Sprintf("%q", a.Labels), fmt.Sprintf("%q", b.Labels)))
+}

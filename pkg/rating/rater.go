@@ -170,9 +170,9 @@ func (r *Rater) accept(s *session, e *metering.Event, at Position, had int) {
 		if r.sessions[s.key] == nil {
 			s.key = SessionKey{strings.Clone(s.key.Tenant), strings.Clone(s.key.Session)}
 			r.sessions[s.key] = s
+			r.bytes += sessionBytes
 		}
 		s.facts, s.known = e.Facts.Clone(), true
-		r.bytes += sessionBytes
 	}
 	for _, k := range s.skus[had:] {
 		k.own(s)
