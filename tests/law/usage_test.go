@@ -118,8 +118,10 @@ func (w *world) session(n int) {
 			this = strings.Replace(held, `"`, `"x`, 1) // a SKU that nobody sells
 		}
 		if w.chance(4) {
-			this = pick(w, []string{`"gpu":"1e2"`, `"gpu":1e2`, `"gpu":-1`, `"gpu":"1.0000"`,
-				`"gpu":"0001.5"`, `"gpu":"0"`, `"gpu":"1234567890123456"`, `"cpu":"1.2345"`, ``})
+			this = pick(w, []string{
+				`"gpu":"1e2"`, `"gpu":1e2`, `"gpu":-1`, `"gpu":"1.0000"`,
+				`"gpu":"0001.5"`, `"gpu":"0"`, `"gpu":"1234567890123456"`, `"cpu":"1.2345"`, ``,
+			})
 		}
 		told := facts
 		if w.chance(4) { // a fact that changes
