@@ -13,7 +13,8 @@ import (
 const holdCatalog = `
 {kind: Calendar, name: feasts, days: ["2026-03-29"]}
 ---
-{kind: Calendar, name: feasts, effective_from: "2026-03-29T10:30:07Z", days: ["2026-03-30"]}
+{kind: Calendar, name: feasts, effective_from: "2026-03-29T03:30:07Z",
+  days: ["2026-03-28", "2026-03-30"]}
 ---
 {kind: Tenant, name: acme, price_book: public}
 ---
@@ -107,8 +108,10 @@ func TestQuote_holdsAsLongAsItSays(t *testing.T) {
 	from := second(t, "2026-03-28T20:00:00Z")
 	for _, tenant := range []string{"acme", "blue"} {
 		for _, q := range []Query{
-			{tenant, "flat", "on_demand", ""}, {tenant, "flat", "spot", "r1"},
-			{tenant, "month", "", ""}, {tenant, "hour", "reserved", "r9"},
+			{tenant, "flat", "on_demand", ""},
+			{tenant, "flat", "spot", "r1"},
+			{tenant, "month", "", ""},
+			{tenant, "hour", "reserved", "r9"},
 		} {
 			var last Quote
 			var found bool
@@ -166,8 +169,9 @@ func TestQuote_whichPrice(t *testing.T) {
 	// Saturday's night belongs to the day it began on, though Sunday is a feast; clocks jump at
 	// 01:00Z.
 	f("blue", "flat", "", "", "2026-03-28T21:00:00Z", "30 on_demand/ night 2026-03")
-	f("blue", "flat", "", "", "2026-03-29T03:59:59Z", "30 on_demand/ night 2026-03")
-	f("blue", "flat", "", "", "2026-03-29T04:00:00Z", "30 on_demand/ odd 2026-03")
+	f("blue", "flat", "", "", "2026-03-29T03:30:06Z", "30 on_demand/ night 2026-03")
+	// The calendar's next version makes a feast of that Saturday.
+	f("blue", "flat", "", "", "2026-03-29T03:30:07Z", "30 on_demand/ odd 2026-03")
 	// Lord Howe is at +11:00: its feast ends at 13:00Z. Night, the first band that holds, wins.
 	f("blue", "flat", "", "", "2026-03-28T04:59:59Z", "30 on_demand/ night 2026-03")
 	f("blue", "flat", "", "", "2026-03-28T05:00:00Z", "30 on_demand/ odd 2026-03")

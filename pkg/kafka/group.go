@@ -19,6 +19,9 @@ const (
 	heartbeatInterval = time.Second
 	rebalanceTimeout  = 15 * time.Second
 	joinBackoff       = 500 * time.Millisecond
+	// An answer of the coordinator may take this long, besides a rebalance. A member that gave up a
+	// join too early would leave a ghost behind that is given partitions and reads none.
+	coordinatorTimeout = time.Minute
 
 	// A leader that was just elected may not know the log's end yet.
 	offsetChecks = 4
@@ -42,6 +45,7 @@ func (c *Client) Group(id, topic string) (*Group, error) {
 		HeartbeatInterval: heartbeatInterval,
 		RebalanceTimeout:  rebalanceTimeout,
 		JoinGroupBackoff:  joinBackoff,
+		Timeout:           coordinatorTimeout,
 		// New partitions would be read by nobody until somebody joins or leaves.
 		WatchPartitionChanges: true,
 	})

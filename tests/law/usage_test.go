@@ -3,6 +3,7 @@ package law
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 func (w *world) event(kind, data string) {
@@ -39,8 +40,8 @@ func (w *world) usage() []string {
 // market draws a price, sometimes at the instant of another one or in a currency of its own.
 func (w *world) market() {
 	at := w.at(w.IntN(12 * 3600))
-	if w.chance(30) {
-		at = w.start.Add(3 * 3600e9).Format("2006-01-02T15:04:05Z07:00")
+	if w.chance(50) {
+		at = w.start.Add(time.Hour).Format("2006-01-02T15:04:05Z07:00")
 	}
 	data := fmt.Sprintf(`"sku":"spotty","region":%q,"price":"%d.%d","time":%q`,
 		pick(w, []string{"r1", "r2"}), w.IntN(30), w.IntN(10), at)
@@ -96,6 +97,9 @@ func (w *world) session(n int) {
 		tenant = "acme"
 	}
 	begin := w.IntN(10 * 3600)
+	if w.chance(20) {
+		begin = 3000 // around the prices that tie
+	}
 	held := fmt.Sprintf(`%q:"%d.%d"`, pick(w, append(w.skus, "spotty", "spotty")), w.IntN(3),
 		1+w.IntN(999))
 	if w.chance(30) {
