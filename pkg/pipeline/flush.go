@@ -171,7 +171,7 @@ func deadLetterRecords(letters []DeadLetter) []Record {
 	records := make([]Record, len(letters))
 	for i, l := range letters {
 		records[i] = Record{
-			Topic: schemas.TopicDeadLetter, Value: l.Value,
+			Topic: schemas.TopicDeadLetter, Key: l.Key, Value: l.Value,
 			Headers: append(slices.Clip(l.Headers),
 				Header{HeaderReason, []byte(l.Reason)},
 				Header{HeaderDetail, []byte(l.Detail)},

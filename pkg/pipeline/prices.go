@@ -22,8 +22,9 @@ const settleDelay = 5 * time.Second
 // Ignored is a record of the catalog or market topic that no reader takes in.
 type Ignored struct {
 	Record
-	Why    string
-	Reason metering.Reason // of a market price that is a dead letter; "" otherwise
+	Why        string
+	Reason     metering.Reason // of a market price that is a dead letter; "" otherwise
+	Source, ID string          // of a market price, as far as it could be read
 }
 
 // Prices is the catalog as the log has it. It belongs to one loop.
@@ -96,18 +97,19 @@ func (p *Prices) price(r Record) {
 	if rejection == nil && e.Kind != metering.MarketPrice {
 		rejection = metering.Reject(metering.Misrouted, "only market prices go to this topic")
 	}
+	ignored := Ignored{Record: r, Source: e.Source, ID: e.ID}
+	if rejection == nil {
+		if header(r, HeaderReplay) == "" && e.At < metering.Instant(r.Time.UnixNano()) {
+			ignored.Why = fmt.Sprintf("it holds from %s, but was published at %s", e.At,
+				r.Time.UTC().Format(time.RFC3339Nano))
+			p.Ignored = append(p.Ignored, ignored)
+			return
+		}
+		rejection = p.Catalog.AddMarket(&e)
+	}
 	if rejection != nil {
-		p.Ignored = append(p.Ignored, Ignored{r, rejection.Detail, rejection.Reason})
-		return
-	}
-	if header(r, HeaderReplay) == "" && e.At < metering.Instant(r.Time.UnixNano()) {
-		why := fmt.Sprintf("it holds from %s, but was published at %s", e.At,
-			r.Time.UTC().Format(time.RFC3339Nano))
-		p.Ignored = append(p.Ignored, Ignored{Record: r, Why: why})
-		return
-	}
-	if rejection := p.Catalog.AddMarket(&e); rejection != nil {
-		p.Ignored = append(p.Ignored, Ignored{r, rejection.Detail, rejection.Reason})
+		ignored.Why, ignored.Reason = rejection.Detail, rejection.Reason
+		p.Ignored = append(p.Ignored, ignored)
 	}
 }
 

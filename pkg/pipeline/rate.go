@@ -367,7 +367,8 @@ func (r *Rater) ignored(now time.Time, report *RateReport) {
 		if i.Reason != "" {
 			report.Rejected[i.Reason]++
 			s.letters = append(s.letters, DeadLetter{
-				Record: i.Record, Reason: string(i.Reason), Detail: i.Why, SeenAt: now,
+				Record: i.Record, Reason: string(i.Reason), Detail: i.Why,
+				Source: i.Source, ID: i.ID, SeenAt: now,
 			})
 			if s.dirtySince.IsZero() {
 				s.dirtySince = now

@@ -344,10 +344,15 @@ func TestRater_tellsOfMarketPricesThatNobodyTakes(t *testing.T) {
 	market.put(noon, "{")
 	market.put(noon, `{"specversion":"1.0","type":"suanpan.market.price.v1","source":"/m","id":"1",`+
 		`"data":{"sku":"gpu","region":"us","price":"1","time":"2026-01-05T11:00:00Z"}}`)
+	market.put(noon, `{"specversion":"1.0","type":"suanpan.market.price.v1","source":"/m","id":"2",`+
+		`"data":{"sku":"gpu","region":"us","price":"-1","time":"2026-01-05T13:00:00Z"}}`)
 	rateStep(t, r, noon, false)
 	report := rateStep(t, r, noon.Add(refreshEvery), false)
-	if report.Ignored != 2 || report.Rejected["invalid_json"] != 1 || len(f.letters) != 1 {
-		t.Errorf("report %+v and %d letters, want 2 ignored and 1 letter", report, len(f.letters))
+	if report.Ignored != 3 || report.Rejected["invalid_json"] != 1 || len(f.letters) != 2 {
+		t.Fatalf("report %+v and %d letters, want 3 ignored and 2 letters", report, len(f.letters))
+	}
+	if l := f.letters[1]; l.Source != "/m" || l.ID != "2" || l.Reason != "invalid_amount" {
+		t.Errorf("the dead letter is %+v, want that of /m 2", l)
 	}
 	r.Stop()
 	rateStep(t, r, noon.Add(2*refreshEvery), false)
