@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,14 @@ import (
 	"github.com/suanpan/suanpan/services/rater"
 	"github.com/suanpan/suanpan/services/settler"
 )
+
+// storePauseMin and storePauseMax bound the pause before ClickHouse is tried again.
+const (
+	storePauseMin = 200 * time.Millisecond
+	storePauseMax = 5 * time.Second
+)
+
+var errNotConnected = errors.New("not connected yet")
 
 // service is what all long-running commands have in common.
 type service struct {
@@ -49,11 +58,17 @@ func (s *service) listen(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	s.log = log
-	s.server, err = daemon.OpenAdmin(ctx, log, s.admin)
-	return err
+	if s.server, err = daemon.OpenAdmin(ctx, log, s.admin); err != nil {
+		return err
+	}
+	for _, other := range []string{"kafka", "clickhouse"} {
+		s.server.AddCheck(other, func(context.Context) error { return errNotConnected })
+	}
+	return nil
 }
 
-// connect connects to the log and to ClickHouse, and checks both when asked for readiness.
+// connect connects to the log and to ClickHouse, and checks both when asked for readiness. It waits
+// for either while nobody answers.
 func (s *service) connect(ctx context.Context) error {
 	client, err := s.kafka.open(ctx, s.log)
 	if err != nil {
@@ -64,12 +79,27 @@ func (s *service) connect(ctx context.Context) error {
 		_, err := client.EndOffsets(ctx, schemas.TopicCatalog)
 		return err
 	})
-	if s.rows, err = s.store.open(ctx); err != nil {
+	if s.rows, err = s.openStore(ctx); err != nil {
 		return err
 	}
 	s.opened = append(s.opened, s.rows)
 	s.server.AddCheck("clickhouse", s.rows.Ping)
 	return nil
+}
+
+func (s *service) openStore(ctx context.Context) (*clickhouse.Store, error) {
+	pause := daemon.Backoff{Min: storePauseMin, Max: storePauseMax}
+	for {
+		rows, err := s.store.open(ctx)
+		var unreachable net.Error
+		if err == nil || !errors.As(err, &unreachable) {
+			return rows, err
+		}
+		s.log.Warn("ClickHouse cannot be reached, will be tried again", "error", err)
+		if ended := pause.Wait(ctx); ended != nil {
+			return nil, fmt.Errorf("%w: %w", ended, err)
+		}
+	}
 }
 
 // close releases what was opened, last first.
@@ -147,14 +177,19 @@ func serviceCommand(name, short, long, admin string, own func(*pflag.FlagSet),
 			if err := s.listen(ctx, cmd.ErrOrStderr()); err != nil {
 				return err
 			}
-			if err := s.connect(ctx); err != nil {
-				return errors.Join(err, s.close())
-			}
-			t, err := task(s)
-			if err != nil {
-				return errors.Join(fmt.Errorf("start %s: %w", name, err), s.close())
-			}
-			return s.run(ctx, t)
+			// What the loop itself outlives it repeats by itself; all else ends the service.
+			return s.run(ctx, daemon.Task{
+				Name: name, Fatal: always, Run: func(ctx context.Context) error {
+					if err := s.connect(ctx); err != nil {
+						return err
+					}
+					t, err := task(s)
+					if err != nil {
+						return fmt.Errorf("start: %w", err)
+					}
+					return t.Run(ctx)
+				},
+			})
 		},
 	}
 	s.register(cmd.Flags(), admin)
