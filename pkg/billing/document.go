@@ -226,3 +226,22 @@ func (k Key) String() string {
 // Key returns what the document is for. A credit note has the key of the invoice that it cites, or
 // would be on.
 func (d *Document) Key() Key { return Key{d.Tenant, d.Contract, d.Currency, d.Period} }
+
+// ID names the document: the key of the invoice, and for a credit note its own id too.
+func (d *Document) ID() string {
+	if d.Type == CreditNote {
+		return d.Key().String() + "," + d.Cites.ID
+	}
+	return d.Key().String()
+}
+
+// Status is the state of a document that was decided on.
+type Status string
+
+// The states of documents. A held draft is issued or voided by a person; an issued document never
+// changes.
+const (
+	Held   Status = "held"
+	Issued Status = "issued"
+	Voided Status = "voided"
+)

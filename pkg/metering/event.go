@@ -9,7 +9,8 @@ import (
 // Kind is the kind of an event; it follows from the CloudEvents type.
 type Kind uint8
 
-// The kinds of events. Only the first four are rated; the others are archived and checked.
+// The kinds of events. The first four are rated, a close is obeyed; the others are archived and
+// checked.
 const (
 	Held Kind = iota + 1
 	Consumed
@@ -64,6 +65,11 @@ type Event struct {
 	Price    string // plain decimal
 	Currency string // optional
 	Per      string // optional
+
+	// Of a close and, but for the contract, of a re-rating: ends of the topics that it goes by.
+	Contract      string // "" for usage without one
+	CatalogOffset int64
+	MarketOffset  int64
 
 	windowProblem string
 	amountProblem string

@@ -86,15 +86,15 @@ var schemas = map[string]*schema{
 		{"tenant", true, readTenant},
 		{"from", true, readStart},
 		{"until", true, readEnd},
-		{"catalog_offset", true, readCount},
+		{"catalog_offset", true, readCatalogOffset},
 	}},
 	"suanpan.period.close.v1": {PeriodClose, []field{
 		{"tenant", true, readTenant},
-		{"contract", false, readString},
+		{"contract", false, readContract},
 		{"from", true, readStart},
 		{"until", true, readEnd},
-		{"catalog_offset", false, readCount},
-		{"market_offset", false, readCount},
+		{"catalog_offset", false, readCatalogOffset},
+		{"market_offset", false, readMarketOffset},
 	}},
 }
 
@@ -137,6 +137,7 @@ func readProject(p *Parser, name string)      { p.event.Project = p.filled(name)
 func readLease(p *Parser, name string)        { p.event.Lease = p.filled(name) }
 func readSession(p *Parser, name string)      { p.event.Session = p.filled(name) }
 func readSKU(p *Parser, name string)          { p.event.SKU = p.filled(name) }
+func readContract(p *Parser, name string)     { p.event.Contract = p.text("data.", name) }
 func readString(p *Parser, name string)       { p.filled(name) }
 func readRegion(p *Parser, name string)       { p.event.Region = p.text("data.", name) }
 func readFilledRegion(p *Parser, name string) { p.event.Region = p.filled(name) }
@@ -175,12 +176,22 @@ func readObject(p *Parser, name string) {
 	p.skip()
 }
 
+func readCatalogOffset(p *Parser, name string) { p.event.CatalogOffset = p.count(name) }
+func readMarketOffset(p *Parser, name string)  { p.event.MarketOffset = p.count(name) }
+
 // readCount accepts a whole number. It is archived and read by others.
-func readCount(p *Parser, name string) {
+func readCount(p *Parser, name string) { p.count(name) }
+
+func (p *Parser) count(name string) int64 {
 	v := p.value()
-	if !plainDigits(v) || len(v) > MaxAmountDigits {
-		p.fail("data.", name, " is not a whole number of at most ", maxDigits, " digits")
+	if plainDigits(v) && len(v) <= MaxAmountDigits {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err == nil {
+			return n
+		}
 	}
+	p.fail("data.", name, " is not a whole number of at most ", maxDigits, " digits")
+	return 0
 }
 
 func readStrings(p *Parser, name string) {

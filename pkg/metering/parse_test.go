@@ -34,7 +34,8 @@ const (
 	queueData  = `{"pool":"a800","time":"2026-01-05T02:00:00Z","depth":7,"wait_seconds":90}`
 	rerateData = `{"tenant":"acme","from":"2026-01-01T00:00:00Z","until":"2026-02-01T00:00:00Z",` +
 		`"catalog_offset":17}`
-	closeData = `{"tenant":"acme","from":"2026-01-01T00:00:00Z","until":"2026-02-01T00:00:00Z"}`
+	closeData = `{"tenant":"acme","contract":"acme-2026","from":"2026-01-01T00:00:00Z",` +
+		`"until":"2026-02-01T00:00:00Z","catalog_offset":17,"market_offset":2048}`
 )
 
 // examples are the data of one good event of each type.
@@ -137,8 +138,13 @@ func TestParse_otherTypes(t *testing.T) {
 	})
 	f("queue", &Event{Kind: Queue, At: at})
 	january, february := instant(t, "2026-01-01T00:00:00Z"), instant(t, "2026-02-01T00:00:00Z")
-	f("rerate", &Event{Kind: Rerate, Tenant: "acme", Start: january, End: february})
-	f("period.close", &Event{Kind: PeriodClose, Tenant: "acme", Start: january, End: february})
+	f("rerate", &Event{
+		Kind: Rerate, Tenant: "acme", Start: january, End: february, CatalogOffset: 17,
+	})
+	f("period.close", &Event{
+		Kind: PeriodClose, Tenant: "acme", Contract: "acme-2026", Start: january, End: february,
+		CatalogOffset: 17, MarketOffset: 2048,
+	})
 	if len(examples) != len(schemas) {
 		t.Errorf("%d types have an example, %d are known", len(examples), len(schemas))
 	}

@@ -101,6 +101,10 @@ func (f *fake) Stored(context.Context) (map[string]rating.Stored, error) {
 	return f.known.Stored(), f.fails["stored"]
 }
 
+func (f *fake) Closes(context.Context, []int) ([]rating.Close, error) {
+	return f.known.Closes().Sorted(), f.fails["closes"]
+}
+
 func (f *fake) Find(_ context.Context, need *rating.Need) (*rating.Known, error) {
 	return f.known.Find(need), f.fails["find"]
 }

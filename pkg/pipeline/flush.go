@@ -76,7 +76,8 @@ func (r *Rater) due(now time.Time) bool {
 	if s.live {
 		wait = r.config.FlushLive
 	}
-	return s.rater.Pending()+len(s.letters)+len(s.forwards) >= r.config.FlushRows ||
+	return s.rater.ClosingAny() ||
+		s.rater.Pending()+len(s.letters)+len(s.forwards) >= r.config.FlushRows ||
 		now.Sub(s.dirtySince) >= wait || s.rater.Bytes() > r.config.StateBytes
 }
 

@@ -85,7 +85,7 @@ type RateReport struct {
 	Lag       map[int]time.Duration // by partition: how old the last rated record is
 	State     int64                 // bytes
 	Pending   int                   // rows and dead letters that are not written and committed yet
-	Blocked   bool                  // nothing was read, as a write that fails holds too much in memory
+	Blocked   bool                  // nothing more is rated until the write that is under way ends
 }
 
 // NewRater returns a rater.
@@ -152,15 +152,21 @@ func (r *Rater) step(ctx context.Context, now time.Time, report *RateReport) err
 	}
 	for len(records) > 0 {
 		n := min(len(records), rateChunk)
-		if err := r.rate(ctx, records[:n], now, report); err != nil {
+		done, err := r.rate(ctx, records[:n], now, report)
+		if err != nil {
 			s.backlog = records
 			return err
 		}
-		records = records[n:]
+		records = records[done:]
+		if done < n { // a close must be taken to be written before what comes after it
+			s.backlog = records
+			break
+		}
 	}
 	report.State = s.rater.Bytes()
 	err = r.flush(ctx, now, report)
 	report.Pending = s.pending()
+	report.Blocked = report.Blocked || len(s.backlog) > 0 && s.flight != nil
 	return err
 }
 
@@ -227,8 +233,13 @@ func (r *Rater) join(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("read what is stored of each tenant: %w", err)
 	}
+	closes, err := r.config.Rows.Closes(ctx, r.generation.Partitions())
+	if err != nil {
+		return fmt.Errorf("read closes: %w", err)
+	}
 	r.state = &generationState{
-		generation: r.generation, rater: rating.NewRater(r.config.Prices.Catalog, stored),
+		generation: r.generation,
+		rater:      rating.NewRater(r.config.Prices.Catalog, stored, closes...),
 		waiting: make(map[int]*queue), next: make(map[int]int64), seen: r.seen,
 	}
 	return nil
@@ -273,9 +284,12 @@ func (s *generationState) wait(record Record, until metering.Instant) {
 	s.waitBytes += len(record.Value) + len(record.Key)
 }
 
-// rate decodes records, loads what the store knows of their sessions, and rates them.
+// rate decodes records, loads what the store knows of their sessions, and rates them. It returns
+// how many: it stops before the first record of a tenant that has a close which is not being
+// written yet. So rows that were rated after a close are never written before it, and what is read
+// again after a crash finds no effect of them.
 func (r *Rater) rate(ctx context.Context, records []Record, now time.Time, report *RateReport,
-) error {
+) (int, error) {
 	s := r.state
 	rejections := make(map[int]*metering.Rejection)
 	need := new(rating.Need)
@@ -290,10 +304,10 @@ func (r *Rater) rate(ctx context.Context, records []Record, now time.Time, repor
 	if !need.Empty() {
 		known, err := r.config.Rows.Find(ctx, need)
 		if err != nil {
-			return fmt.Errorf("find stored rows: %w", err)
+			return 0, fmt.Errorf("find stored rows: %w", err)
 		}
 		if err := s.rater.Load(need, known); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for i := range records {
@@ -306,9 +320,12 @@ func (r *Rater) rate(ctx context.Context, records []Record, now time.Time, repor
 			s.wait(*record, end)
 			continue
 		}
+		if rejections[i] == nil && e.Kind != metering.PeriodClose && s.rater.Closing(e.Tenant) {
+			return i, nil
+		}
 		r.rateOne(record, e, rejections[i], now, report)
 	}
-	return nil
+	return len(records), nil
 }
 
 // settled reports whether all that may price an event, which ends at end, was read. One that ends

@@ -67,7 +67,7 @@ func (s *Settler) settle(ctx context.Context, periods []PeriodKey, now time.Time
 		settled[p] = nil
 	}
 	for _, line := range lines {
-		key := PeriodKey{line.Tenant, line.Contract, line.Period}
+		key := PeriodKey{Tenant: line.Tenant, Contract: line.Contract, Period: line.Period}
 		settled[key] = append(settled[key], line)
 	}
 	if err := s.store.WriteSettlements(ctx, settled, now); err != nil {

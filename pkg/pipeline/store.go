@@ -17,9 +17,11 @@ type Archive interface {
 type Rows interface {
 	// Stored says what there is of each tenant.
 	Stored(ctx context.Context) (map[string]rating.Stored, error)
+	// Closes returns the closes that were recorded of the tenants of some partitions.
+	Closes(ctx context.Context, partitions []int) ([]rating.Close, error)
 	// Find returns all that there is of a need.
 	Find(ctx context.Context, need *rating.Need) (*rating.Known, error)
-	// Write writes changed rows durably: sessions first, then voids, consumed and hours. After an
+	// Write writes changed rows durably: sessions first, then voids, consumed, hours and closes. After an
 	// error any part of them may have been written, or may yet be; writing them again is right.
 	Write(ctx context.Context, changes *rating.Changes) error
 	// WriteDeadLetters writes dead letters durably; writing one again changes nothing.
@@ -36,9 +38,8 @@ type DeadLetter struct {
 	SeenAt time.Time
 }
 
-// PeriodKey names the settlement of a contract's usage in one billing period. Contract is "" for
-// usage without one.
-type PeriodKey struct{ Tenant, Contract, Period string }
+// PeriodKey names the settlement of a contract's usage in one usage period, or a billing period.
+type PeriodKey = rating.PeriodKey
 
 // Settlements keeps what the charges of a period cost.
 type Settlements interface {

@@ -89,3 +89,80 @@ func (c Curve) climb(units *big.Int) money.Amount {
 	}
 	panic("BUG: a ladder ends")
 }
+
+// Flat reports whether every unit costs the same: the amount is the quantity times the price.
+func (c Curve) Flat() bool { return c.price.Ladder == nil && c.price.Package == nil }
+
+// UnitPrice is the price of the first unit, with the band's multiplier; of a package, if the price
+// has one.
+func (c Curve) UnitPrice() money.Amount { return c.unit }
+
+// Per is what [Curve.UnitPrice] is for.
+func (c Curve) Per() catalog.Per { return c.price.Per }
+
+// Currency is that of the price book.
+func (c Curve) Currency() string { return c.currency }
+
+// Package is the number of units that are sold together, "" where each is sold by itself.
+func (c Curve) Package() string {
+	if c.price.Package == nil {
+		return ""
+	}
+	return c.inUnits(c.price.Package)
+}
+
+// inUnits prints billionths of the base unit in units of the price.
+func (c Curve) inUnits(nano *big.Int) string {
+	one := money.New(big.NewInt(1), 0)
+	return one.MulRatio(nano, c.price.Per.Nano(), metering.MaxPlaces, money.HalfUp).String()
+}
+
+// TierPart is the part of a quantity that lies in one tier of a ladder.
+type TierPart struct {
+	UpTo      string // in units of the price; "" in the last tier
+	UnitPrice money.Amount
+	Quantity  metering.Quantity
+	Amount    money.Amount // to [money.Scale] decimals; the parts add up to the total
+}
+
+// Tiers splits q by the ladder, nil where there is none. All of a volume ladder is in the tier that
+// is reached.
+func (c Curve) Tiers(q metering.Quantity) []TierPart {
+	if c.price.Ladder == nil {
+		return nil
+	}
+	parts := make([]TierPart, len(c.price.Ladder.Tiers))
+	units, done := q.Big(), new(big.Int)
+	total, last := c.Total(q), 0
+	for i, tier := range c.price.Ladder.Tiers {
+		p := TierPart{UnitPrice: tier.Price.Mul(c.factor)}
+		end := units
+		if tier.UpTo != nil {
+			p.UpTo = c.inUnits(tier.UpTo)
+			if tier.UpTo.Cmp(units) < 0 {
+				end = tier.UpTo
+			}
+		}
+		in := new(big.Int).Sub(end, done)
+		if c.price.Ladder.Volume && end != units {
+			in.SetInt64(0)
+		}
+		if in.Sign() > 0 {
+			quantity, err := metering.QuantityOf(in)
+			if err != nil {
+				panic("BUG: a part of a quantity is too large: " + err.Error())
+			}
+			p.Quantity, last = quantity, i
+			p.Amount = p.UnitPrice.MulRatio(in, c.price.Per.Nano(), money.Scale, money.Down)
+			total = total.Sub(p.Amount)
+			if !c.price.Ladder.Volume {
+				done = end
+			} else {
+				done = units
+			}
+		}
+		parts[i] = p
+	}
+	parts[last].Amount = parts[last].Amount.Add(total) // what cutting left
+	return parts
+}

@@ -13,6 +13,7 @@ type Ledger struct {
 	voids    map[HourKey]VoidRow
 	consumed map[ledgerConsumed]ConsumedRow
 	hours    map[ledgerHour]Row
+	closes   Closes
 }
 
 type ledgerSession struct {
@@ -34,6 +35,7 @@ func NewLedger() *Ledger {
 		voids:    make(map[HourKey]VoidRow),
 		consumed: make(map[ledgerConsumed]ConsumedRow),
 		hours:    make(map[ledgerHour]Row),
+		closes:   make(Closes),
 	}
 }
 
@@ -62,7 +64,13 @@ func (l *Ledger) Apply(c *Changes) {
 			l.hours[key] = c.Hours[i]
 		}
 	}
+	for i := range c.Closes {
+		l.closes.Add(&c.Closes[i])
+	}
 }
+
+// Closes returns the closes that were obeyed.
+func (l *Ledger) Closes() Closes { return l.closes }
 
 // Find returns what the ledger has of a need.
 func (l *Ledger) Find(need *Need) *Known {

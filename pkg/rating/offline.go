@@ -12,12 +12,17 @@ type Offline struct {
 	rater   *Rater
 	ledger  *Ledger
 	count   int64
+	closing bool
 }
 
-// NewOffline returns an empty ledger to be filled. The catalog takes the market prices in.
+// NewOffline returns an empty ledger to be filled. The catalog takes the market prices in. Closes
+// are passed over, see [Offline.ObeyCloses].
 func NewOffline(from *catalog.Catalog) *Offline {
 	return &Offline{catalog: from, rater: NewRater(from, nil), ledger: NewLedger()}
 }
+
+// ObeyCloses makes closes count: what is rated after one counts in a later billing period.
+func (o *Offline) ObeyCloses() { o.closing = true }
 
 // Price takes a market price in. It must be called for all of them before Rate is.
 func (o *Offline) Price(e *metering.Event) *metering.Rejection {
@@ -33,6 +38,9 @@ func (o *Offline) Rate(e *metering.Event) *metering.Rejection {
 		return nil
 	}
 	o.count++
+	if e.Kind == metering.PeriodClose && !o.closing {
+		return o.rater.knownTenant(e)
+	}
 	return o.rater.Rate(e, Position{Offset: o.count}, 0)
 }
 

@@ -17,6 +17,7 @@ type Rater struct {
 	sessions map[SessionKey]*session
 	charges  map[Charge]*Charge
 	stored   map[string]Stored
+	closes   Closes
 	recent   *list.List // of *sessionHour, the one that was touched last at the back
 	scratch  scratch
 
@@ -24,6 +25,10 @@ type Rater struct {
 	changedVoids    []*sessionHour
 	newSessions     []SessionRow
 	consumed        []ConsumedRow
+	newCloses       []Close
+	closing         map[string]bool // tenants of these
+	closedAsOf      uint64 // grows with every close that was met
+	offset          int64  // of the record that is rated
 	sequence, acked uint64 // numbers of drains
 	bytes           int64
 }
@@ -38,16 +43,23 @@ type Stored struct {
 type scratch struct{ fresh, common, voided []metering.Span }
 
 // NewRater returns a rater that prices by a catalog, which may grow while the rater is used. stored
-// says what the store has of each tenant; tenants that it lacks are new.
-func NewRater(from *catalog.Catalog, stored map[string]Stored) *Rater {
+// says what the store has of each tenant; tenants that it lacks are new. closes are those of the
+// rater's partitions that the store has.
+func NewRater(from *catalog.Catalog, stored map[string]Stored, closes ...Close) *Rater {
 	if stored == nil {
 		stored = make(map[string]Stored)
+	}
+	known := make(Closes, len(closes))
+	for i := range closes {
+		known.Add(&closes[i])
 	}
 	return &Rater{
 		catalog:  from,
 		sessions: make(map[SessionKey]*session),
 		charges:  make(map[Charge]*Charge),
 		stored:   stored,
+		closes:   known,
+		closing:  make(map[string]bool),
 		recent:   list.New(),
 	}
 }
@@ -57,6 +69,7 @@ func NewRater(from *catalog.Catalog, stored map[string]Stored) *Rater {
 // been loaded.
 func (r *Rater) Rate(e *metering.Event, at Position, received metering.Instant,
 ) *metering.Rejection {
+	r.offset = at.Offset
 	switch e.Kind {
 	case metering.Held:
 		return r.held(e, at, received)
@@ -68,8 +81,9 @@ func (r *Rater) Rate(e *metering.Event, at Position, received metering.Instant,
 		return metering.Reject(metering.Misrouted, "market prices go to their own topic")
 	case metering.Queue:
 		return nil // of no tenant, and only archived
-	case metering.Outage, metering.Checkpoint, metering.Interrupted, metering.Rerate,
-		metering.PeriodClose:
+	case metering.PeriodClose:
+		return r.close(e, at, received)
+	case metering.Outage, metering.Checkpoint, metering.Interrupted, metering.Rerate:
 		return r.knownTenant(e) // only archived
 	}
 	panic("BUG: event of unknown kind")
@@ -283,7 +297,7 @@ func (r *Rater) consume(e *metering.Event, at Position, received metering.Instan
 		r.consumed = append(r.consumed, ConsumedRow{
 			Tenant: strings.Clone(e.Tenant), Source: strings.Clone(e.Source), ID: strings.Clone(e.ID),
 			SKU: q.Price.SKU, Nano: e.Amounts[i].Nano, Charge: r.intern(e.Tenant, &q),
-			Billing: q.Period, Day: q.Day, At: second, Project: facts.Project,
+			Billing: r.billing(e.Tenant, &q), Day: q.Day, At: second, Project: facts.Project,
 			Purchase: string(facts.Purchase), Region: facts.Region, Labels: facts.Labels, Position: at,
 		})
 	}
@@ -292,6 +306,11 @@ func (r *Rater) consume(e *metering.Event, at Position, received metering.Instan
 		return rejection
 	}
 	return nil
+}
+
+// billing is the billing period of usage that is rated now.
+func (r *Rater) billing(tenant string, q *catalog.Quote) string {
+	return r.closes.Billing(PeriodKey{tenant, q.Contract, q.Period}, r.offset)
 }
 
 // intern returns the one copy of a charge that this rater has.

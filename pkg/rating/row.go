@@ -119,13 +119,14 @@ type Changes struct {
 	Voids    []VoidRow
 	Consumed []ConsumedRow
 	Hours    []Row
+	Closes   []Close // written after all rows
 
 	sequence uint64
 }
 
 // Len counts the rows.
 func (c *Changes) Len() int {
-	return len(c.Sessions) + len(c.Voids) + len(c.Consumed) + len(c.Hours)
+	return len(c.Sessions) + len(c.Voids) + len(c.Consumed) + len(c.Hours) + len(c.Closes)
 }
 
 // sortSegments puts segments into the order in which they are kept.

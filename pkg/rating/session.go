@@ -47,12 +47,14 @@ type sku struct {
 	quoted quoted
 }
 
-// quoted is the charge of the seconds of [from, until), as of a revision of the catalog.
+// quoted is the charge of the seconds of [from, until), as of a revision of the catalog and a
+// number of closes.
 type quoted struct {
 	from, until int64
 	asOf        uint64
+	closedAsOf  uint64
 	charge      *Charge
-	period      string
+	billing     string
 	day         int64
 }
 
@@ -236,14 +238,14 @@ func (r *Rater) segment(row *row, span metering.Span, kind SegmentKind) {
 func (row *row) add(q *quoted, kind SegmentKind, from, to uint16) {
 	for i := len(row.segments) - 1; i >= 0; i-- {
 		s := &row.segments[i]
-		if s.Kind == kind && s.Charge == q.charge && s.Day == q.day && s.Billing == q.period {
+		if s.Kind == kind && s.Charge == q.charge && s.Day == q.day && s.Billing == q.billing {
 			s.From, s.To = min(s.From, from), max(s.To, to)
 			s.Seconds += to - from
 			return
 		}
 	}
 	row.segments = append(row.segments, Segment{
-		Kind: kind, Charge: q.charge, Billing: q.period, Day: q.day,
+		Kind: kind, Charge: q.charge, Billing: q.billing, Day: q.day,
 		From: from, To: to, Seconds: to - from,
 	})
 }
@@ -251,7 +253,8 @@ func (row *row) add(q *quoted, kind SegmentKind, from, to uint16) {
 // quote returns the charge of a second that was found to be priced.
 func (r *Rater) quote(k *sku, at int64) *quoted {
 	q := &k.quoted
-	if at >= q.from && at < q.until && q.asOf == r.catalog.Revision {
+	if at >= q.from && at < q.until && q.asOf == r.catalog.Revision &&
+		q.closedAsOf == r.closedAsOf {
 		return q
 	}
 	found, ok := r.catalog.Quote(k.query, at)
@@ -259,8 +262,9 @@ func (r *Rater) quote(k *sku, at int64) *quoted {
 		panic("BUG: a second that was priced has no price")
 	}
 	*q = quoted{
-		from: at, until: found.Until, asOf: r.catalog.Revision,
-		charge: r.intern(k.query.Tenant, &found), period: found.Period, day: found.Day,
+		from: at, until: found.Until, asOf: r.catalog.Revision, closedAsOf: r.closedAsOf,
+		charge:  r.intern(k.query.Tenant, &found),
+		billing: r.billing(k.query.Tenant, &found), day: found.Day,
 	}
 	return q
 }

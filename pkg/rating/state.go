@@ -143,15 +143,19 @@ func (r *Rater) loadRow(in *Row) error {
 
 // Pending is the number of rows that changed since the last [Rater.Drain].
 func (r *Rater) Pending() int {
-	return len(r.changedRows) + len(r.changedVoids) + len(r.newSessions) + len(r.consumed)
+	return len(r.changedRows) + len(r.changedVoids) + len(r.newSessions) + len(r.consumed) +
+		len(r.newCloses)
 }
 
 // Drain returns copies of all rows that changed since the last call. They must be written, and then
 // acknowledged.
 func (r *Rater) Drain() Changes {
 	r.sequence++
-	c := Changes{Sessions: r.newSessions, Consumed: r.consumed, sequence: r.sequence}
-	r.newSessions, r.consumed = nil, nil
+	c := Changes{
+		Sessions: r.newSessions, Consumed: r.consumed, Closes: r.newCloses, sequence: r.sequence,
+	}
+	r.newSessions, r.consumed, r.newCloses = nil, nil, nil
+	clear(r.closing)
 	for _, h := range r.changedVoids {
 		h.voidChanged, h.changedAt = false, r.sequence
 		c.Voids = append(c.Voids, VoidRow{HourKey{h.session.key, h.hour}, h.void.Clone()})

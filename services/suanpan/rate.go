@@ -51,20 +51,27 @@ that are not accepted are named on standard error, one a line, as "rejected ID: 
 func rateFiles(catalogPath, eventsPath string, summary bool, stdin io.Reader, stdout,
 	stderr io.Writer,
 ) error {
-	documents, err := readCatalog(catalogPath)
+	ledger, prices, err := rateOffline(catalogPath, eventsPath, false, stdin, stderr)
 	if err != nil {
 		return err
 	}
-	prices, err := catalog.New(documents)
+	out := bufio.NewWriter(stdout)
+	if summary {
+		err = writeSummary(out, ledger, prices)
+	} else {
+		err = writeLineItems(out, ledger, prices)
+	}
 	if err != nil {
 		return err
 	}
-	events, done, err := openEvents(eventsPath, stdin)
-	if err != nil {
-		return err
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write output: %w", err)
 	}
-	defer done()
-	offline := rating.NewOffline(prices)
+	return nil
+}
+
+// rateEvents rates a file: its market prices first, then everything else.
+func rateEvents(events *os.File, offline *rating.Offline, stderr io.Writer) error {
 	rejected := make(map[int]string)
 	for _, step := range []func(*metering.Event) *metering.Rejection{
 		func(e *metering.Event) *metering.Rejection {
@@ -88,18 +95,6 @@ func rateFiles(catalogPath, eventsPath string, summary bool, stdin io.Reader, st
 	}
 	for _, line := range slices.Sorted(maps.Keys(rejected)) {
 		fmt.Fprintln(stderr, rejected[line])
-	}
-	out := bufio.NewWriter(stdout)
-	if summary {
-		err = writeSummary(out, offline.Ledger(), prices)
-	} else {
-		err = writeLineItems(out, offline.Ledger(), prices)
-	}
-	if err != nil {
-		return err
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
 }
