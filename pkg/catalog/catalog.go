@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -15,11 +16,22 @@ type Catalog struct {
 	Revision uint64
 
 	documents []Document
+	index     map[versionKey]int // where in documents
 	books     map[string]*book
 	tenants   map[string]*tenant
 	calendars map[string]history[*calendar]
+	sellers   map[string]history[*Seller]
+	taxRules  map[string]history[*TaxRule]
+	grants    map[string]*Grant
+	budgets   map[string]history[*Budget]
+	policies  map[string]history[*Policy]
 	market    map[marketKey][]point
 	batches   map[string]string // the apply that the first version of a kind and name came with
+}
+
+type versionKey struct {
+	kind, name string
+	from       int64
 }
 
 // book is all versions of a price book.
@@ -31,9 +43,15 @@ type book struct {
 // Empty returns a catalog that has nothing.
 func Empty() *Catalog {
 	return &Catalog{
+		index:     make(map[versionKey]int),
 		books:     make(map[string]*book),
 		tenants:   make(map[string]*tenant),
 		calendars: make(map[string]history[*calendar]),
+		sellers:   make(map[string]history[*Seller]),
+		taxRules:  make(map[string]history[*TaxRule]),
+		grants:    make(map[string]*Grant),
+		budgets:   make(map[string]history[*Budget]),
+		policies:  make(map[string]history[*Policy]),
 		market:    make(map[marketKey][]point),
 		batches:   make(map[string]string),
 	}
@@ -61,12 +79,11 @@ func (c *Catalog) Documents() []Document { return c.documents }
 
 // Version returns the document of a kind and name that starts at a second.
 func (c *Catalog) Version(kind, name string, from int64) (Document, bool) {
-	for _, d := range c.documents {
-		if d.Kind == kind && d.Name == name && d.From == from {
-			return d, true
-		}
+	i, ok := c.index[versionKey{kind, name, from}]
+	if !ok {
+		return Document{}, false
 	}
-	return Document{}, false
+	return c.documents[i], true
 }
 
 // Add takes one version in. It fails, and changes nothing, where the version contradicts those that
@@ -80,30 +97,59 @@ func (c *Catalog) Add(d Document) error {
 		return fmt.Errorf("%s: %s differs from the version at %s that starts at the same instant: "+
 			"a version is immutable, give the change a later effective_from", d.At, d.ID(), old.At)
 	}
-	switch body := d.body.(type) {
-	case *calendar:
-		h := c.calendars[d.Name]
-		h.insert(d.From, body)
-		c.calendars[d.Name] = h
-	case *tenantDoc:
-		t := c.tenant(d.Name)
-		t.versions.insert(d.From, body)
-		t.bind()
-	case *Version:
-		if err := c.addVersion(d, body); err != nil {
-			return err
-		}
-	case *contractDoc:
-		if err := c.addContract(d, body); err != nil {
-			return err
-		}
-	default:
-		panic(fmt.Sprintf("BUG: document %s has no body", d.ID()))
+	if err := c.addBody(d); err != nil {
+		return err
 	}
+	c.index[versionKey{d.Kind, d.Name, d.From}] = len(c.documents)
 	c.documents = append(c.documents, d)
 	c.Revision++
 	return nil
 }
+
+func (c *Catalog) addBody(d Document) error {
+	switch body := d.body.(type) {
+	case *calendar:
+		insert(c.calendars, d, body)
+	case *Version:
+		return c.addVersion(d, body)
+	case *Seller:
+		insert(c.sellers, d, body)
+	case *tenantDoc:
+		t := c.tenant(d.Name)
+		t.versions.insert(d.From, body)
+		t.bind()
+	case *contractDoc:
+		return c.addContract(d, body)
+	case *TaxRule:
+		insert(c.taxRules, d, body)
+	case *Grant:
+		if c.grants[d.Name] != nil {
+			return fmt.Errorf("%s: %s is given once and has no further versions: give more by a grant of "+
+				"another name", d.At, d.ID())
+		}
+		c.grants[d.Name] = body
+	case *Budget:
+		if h := c.budgets[d.Name]; len(h) > 0 && h[0].doc.Tenant != body.Tenant {
+			return fmt.Errorf("%s: %s is tenant %s's and cannot become %s's: make a new budget", d.At,
+				d.ID(), h[0].doc.Tenant, body.Tenant)
+		}
+		insert(c.budgets, d, body)
+	case *Policy:
+		insert(c.policies, d, body)
+	default:
+		panic(fmt.Sprintf("BUG: document %s has no body", d.ID()))
+	}
+	return nil
+}
+
+// insert adds a version to the history of its name.
+func insert[T any](to map[string]history[T], d Document, body T) {
+	h := to[d.Name]
+	h.insert(d.From, body)
+	to[d.Name] = h
+}
+
+func keys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (c *Catalog) tenant(name string) *tenant {
 	t := c.tenants[name]
@@ -156,42 +202,15 @@ func (c *Catalog) addContract(d Document, doc *contractDoc) error {
 	return nil
 }
 
-// check finds references to what is not there.
-func (c *Catalog) check() []error {
-	var errs []error
-	missing := func(d *Document, what, name string) {
-		errs = append(errs, fmt.Errorf("%s: %s names %s %q, which is not in the catalog", d.At, d.ID(),
-			what, name))
-	}
-	for i := range c.documents {
-		d := &c.documents[i]
-		switch body := d.body.(type) {
-		case *tenantDoc:
-			if c.books[body.book] == nil {
-				missing(d, "price book", body.book)
-			}
-		case *contractDoc:
-			if c.books[body.book] == nil {
-				missing(d, "price book", body.book)
-			}
-			if t := c.tenants[body.tenant]; len(t.versions) == 0 {
-				missing(d, "tenant", body.tenant)
-			}
-		case *Version:
-			for _, name := range body.calendars {
-				if c.calendars[name] == nil {
-					missing(d, "calendar", name)
-				}
-			}
-		}
-	}
-	return errs
-}
-
 // HasTenant reports whether there is a tenant of that name, from whatever second on.
 func (c *Catalog) HasTenant(name string) bool {
 	t := c.tenants[name]
 	return t != nil && len(t.versions) > 0
+}
+
+// Tenants returns the names of all tenants, from whatever second on, ascending.
+func (c *Catalog) Tenants() []string {
+	return slices.DeleteFunc(keys(c.tenants), func(name string) bool { return !c.HasTenant(name) })
 }
 
 // BookVersion returns the version of a price book that starts at a second.

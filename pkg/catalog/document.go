@@ -1,7 +1,8 @@
-// Package catalog holds what things cost and for whom: price books, tenants, contracts and
-// calendars, each a list of immutable versions. YAML or JSON documents and market prices come in;
-// for any tenant, SKU and second a [Quote] goes out, with how long it holds. It does no I/O, reads
-// no clock and uses no float.
+// Package catalog holds what things cost and for whom: price books, tenants, contracts, calendars,
+// sellers, tax rules, grants, budgets and policies, each a list of immutable versions. YAML or JSON
+// documents and market prices come in; for any tenant, SKU and second a [Quote] goes out, with how
+// long it holds, and for any second who sells, how it is taxed and who is told. It does no I/O,
+// reads no clock and uses no float.
 package catalog
 
 import (
@@ -28,9 +29,11 @@ const (
 )
 
 // Kinds are the kinds of documents, as they are written, each after those that it names.
-var Kinds = []string{"Calendar", "PriceBook", "Tenant", "Contract"}
+var Kinds = []string{
+	"Calendar", "PriceBook", "Seller", "Tenant", "Contract", "TaxRule", "Grant", "Budget", "Policy",
+}
 
-// Document is one version of a calendar, tenant, price book or contract. It is valid by itself;
+// Document is one version of something of any kind, such as a price book. It is valid by itself;
 // whether it agrees with others is judged by [New].
 type Document struct {
 	Kind string
@@ -40,7 +43,7 @@ type Document struct {
 	JSON []byte // its canonical form: equal documents have equal bytes
 	At   string // file and line, for errors
 
-	body any // *calendar, *tenantDoc, *Version or *contractDoc
+	body any // what its kind is read as: *calendar, *Version, *Seller, *tenantDoc and so on
 }
 
 // ID names the document's kind and name, as in "PriceBook/public".
@@ -267,18 +270,7 @@ func (r *reader) document(n *yaml.Node) (Document, bool) {
 			d.From, d.Set = r.instant(v, "effective_from").Second(), true
 		}},
 	}
-	switch d.Kind {
-	case "Calendar":
-		d.body = r.calendar(n, common)
-	case "Tenant":
-		d.body = r.tenant(n, common)
-	case "PriceBook":
-		d.body = r.priceBook(n, common, &d)
-	case "Contract":
-		d.body = r.contract(n, common)
-	default:
-		r.fail(n, "kind %q is none of %s", d.Kind, strings.Join(Kinds, ", "))
-	}
+	r.body(n, common, &d)
 	if len(r.errs) > before {
 		return Document{}, false
 	}
@@ -293,5 +285,31 @@ func (r *reader) refuseAliases(n *yaml.Node) {
 	}
 	for _, c := range n.Content {
 		r.refuseAliases(c)
+	}
+}
+
+// body reads a document by its kind.
+func (r *reader) body(n *yaml.Node, common []field, d *Document) {
+	switch d.Kind {
+	case "Calendar":
+		d.body = r.calendar(n, common)
+	case "PriceBook":
+		d.body = r.priceBook(n, common, d)
+	case "Seller":
+		d.body = r.seller(n, common, d)
+	case "Tenant":
+		d.body = r.tenant(n, common, d)
+	case "Contract":
+		d.body = r.contract(n, common)
+	case "TaxRule":
+		d.body = r.taxRule(n, common, d)
+	case "Grant":
+		d.body = r.grant(n, common, d)
+	case "Budget":
+		d.body = r.budget(n, common, d)
+	case "Policy":
+		d.body = r.policy(n, common, d)
+	default:
+		r.fail(n, "kind %q is none of %s", d.Kind, strings.Join(Kinds, ", "))
 	}
 }

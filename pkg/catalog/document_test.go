@@ -26,7 +26,7 @@ func TestParse_failureSaysWhereAndWhy(t *testing.T) {
 		}
 	}
 	price := func(text string) string { return goodBook + "prices:\n- " + text + "\n" }
-	f("name: x\n", `c.yaml:1: kind "" is none of Calendar, PriceBook, Tenant, Contract`)
+	f("name: x\n", `c.yaml:1: kind "" is none of Calendar, PriceBook, Seller, Tenant, `)
 	f("- a\n", "c.yaml:1: a document is a mapping")
 	f("kind: Tenant\nname: x\n", `c.yaml:1: Tenant needs the field "price_book"`)
 	f("kind: Tenant\nname: x y\nprice_book: p\n", `c.yaml:2: name "x y" is not a name`)

@@ -16,8 +16,17 @@ type Entry struct {
 }
 
 // firstsMayBePast are the kinds whose first versions may start in the past: nothing can have been
-// rated by them before.
-var firstsMayBePast = []string{"Calendar", "Tenant", "PriceBook"}
+// rated by them before. Nor can anything have been issued by a Seller or a TaxRule before it was in
+// the log: an invoice is a function of the catalog up to the offset that its close names. Money
+// that is granted and budgets are decided by when they were known, so they begin when they are
+// given.
+var firstsMayBePast = []string{"Calendar", "PriceBook", "Seller", "Tenant", "TaxRule"}
+
+// rates are the kinds that usage is rated by.
+var rates = []string{"Calendar", "PriceBook", "Tenant", "Contract"}
+
+// FirstMayBePast reports whether the first version of a kind may start before it is in the log.
+func FirstMayBePast(kind string) bool { return slices.Contains(firstsMayBePast, kind) }
 
 // AddEntry takes a document from the log in, or says why it must be ignored: all who read the log
 // decide alike. A version must be known before anything can be rated by it, so it may not start
@@ -27,7 +36,7 @@ func (c *Catalog) AddEntry(e Entry) error {
 		return nil // appended twice
 	}
 	first, seen := c.batches[e.ID()]
-	allowed := e.Replay || slices.Contains(firstsMayBePast, e.Kind) && (!seen || first == e.Batch)
+	allowed := e.Replay || FirstMayBePast(e.Kind) && (!seen || first == e.Batch)
 	if earliest := c.Earliest(e.Appended, e.Document); !allowed && e.From < earliest {
 		return fmt.Errorf("%s: %s starts at %s, before the earliest instant that it could, %s", e.At,
 			e.ID(), metering.InstantOf(e.From), metering.InstantOf(earliest))
@@ -58,8 +67,12 @@ func (c *Catalog) named(calendar string) bool {
 }
 
 // Earliest is the earliest second at which a version that is appended at a second may start, unless
-// it is a first one: what is rated before may reach that far.
+// it is a first one: what is rated before may reach that far. Kinds that nothing is rated by start
+// at once.
 func (c *Catalog) Earliest(appended int64, d Document) int64 {
+	if !slices.Contains(rates, d.Kind) {
+		return appended
+	}
 	var longest int64
 	for name := range c.books {
 		longest = max(longest, c.Longest(name))
@@ -82,7 +95,7 @@ func (c *Catalog) Same(d Document) (Document, bool) {
 	var same Document
 	found := false
 	for _, old := range c.documents {
-		if old.ID() != d.ID() || found && old.From < same.From {
+		if old.Kind != d.Kind || old.Name != d.Name || found && old.From < same.From {
 			continue
 		}
 		if d.Set && old.From != d.From {

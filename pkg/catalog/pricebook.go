@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bojanz/currency"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/suanpan/suanpan/pkg/money"
@@ -58,12 +57,7 @@ func (r *reader) priceBook(n *yaml.Node, common []field, d *Document) *Version {
 	v := &Version{prices: make(map[priceKey]*Price)}
 	var prices *yaml.Node
 	r.mapping(n, "PriceBook", append(common,
-		field{"currency", true, func(n *yaml.Node) {
-			v.Currency = r.text(n, "currency")
-			if !currency.IsValid(v.Currency) {
-				r.fail(n, "currency %q is not in ISO 4217", v.Currency)
-			}
-		}},
+		field{"currency", true, func(n *yaml.Node) { v.Currency = r.currency(n) }},
 		field{"timezone", true, func(n *yaml.Node) { v.Zone, v.location = r.zone(n) }},
 		field{"rounding", false, func(n *yaml.Node) { v.Rounding = r.rounding(n) }},
 		field{"bands", false, func(n *yaml.Node) {

@@ -28,13 +28,21 @@ func (r *reader) calendar(n *yaml.Node, common []field) *calendar {
 	return c
 }
 
-// tenantDoc says which price book a tenant has without a contract.
-type tenantDoc struct{ book string }
+// tenantDoc says which price book a tenant has without a contract, and who it is.
+type tenantDoc struct {
+	book   string
+	seller string // "" is the only one
+	buyer  Buyer
+}
 
-func (r *reader) tenant(n *yaml.Node, common []field) *tenantDoc {
+func (r *reader) tenant(n *yaml.Node, common []field, d *Document) *tenantDoc {
 	t := new(tenantDoc)
-	r.mapping(n, "Tenant", append(common,
-		field{"price_book", true, func(n *yaml.Node) { t.book = r.name(n, "price_book") }})...)
+	r.mapping(n, "Tenant", slices.Concat(common, []field{
+		{"price_book", true, func(n *yaml.Node) { t.book = r.name(n, "price_book") }},
+		{"seller", false, func(n *yaml.Node) { t.seller = r.name(n, "seller") }},
+		r.lineField("reference", &t.buyer.Reference),
+	}, r.partyFields(&t.buyer.Party))...)
+	t.buyer.Name = d.Name
 	return t
 }
 
@@ -42,6 +50,7 @@ func (r *reader) tenant(n *yaml.Node, common []field) *tenantDoc {
 // and time zone.
 type contractDoc struct {
 	tenant   string
+	seller   string // "" is the tenant's
 	book     string
 	end      int64 // the second from which it no longer holds
 	zone     string
@@ -52,7 +61,7 @@ func (r *reader) contract(n *yaml.Node, common []field) *contractDoc {
 	c := &contractDoc{end: metering.MaxSecond}
 	r.mapping(n, "Contract", append(common,
 		field{"tenant", true, func(n *yaml.Node) { c.tenant = r.name(n, "tenant") }},
-		field{"seller", false, func(n *yaml.Node) { r.name(n, "seller") }},
+		field{"seller", false, func(n *yaml.Node) { c.seller = r.name(n, "seller") }},
 		field{"price_book", true, func(n *yaml.Node) { c.book = r.name(n, "price_book") }},
 		field{"end", false, func(n *yaml.Node) { c.end = r.instant(n, "end").Second() }},
 		field{"timezone", false, func(n *yaml.Node) { c.zone, c.location = r.zone(n) }})...)

@@ -47,16 +47,17 @@ func applyCommand() *cobra.Command {
 	var links kafkaFlags
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|DIR",
-		Short: "Apply catalog documents: price books, tenants, contracts, calendars",
-		Long: `Apply catalog documents: price books, tenants, contracts, calendars.
+		Short: "Apply catalog documents: price books, tenants, contracts, tax rules, budgets and more",
+		Long: `Apply catalog documents: calendars, price books, sellers, tenants, contracts, tax rules, grants,
+budgets and policies.
 
 All documents are checked together with those that are there; if one is wrong, nothing is changed
 and every error names file and line. A document is a version: what was applied is never edited, a
 change gets a later effective_from. Without one, first versions hold from now, and changes from the
 earliest instant at which nobody can have rated by the old one.
 
-Only the first versions of calendars, tenants and price books may start in the past. With --replay
-all may, and documents without effective_from hold always; that is refused once there is usage.`,
+Only the first versions of calendars, price books, sellers, tenants and tax rules may start in the
+past. With --replay all may, and documents without effective_from hold always; that is refused once there is usage.`,
 		Example: `  suanpan apply -f deployments/example/catalog.yaml
   suanpan apply -f prices/ --dry-run`,
 		Args: cobra.NoArgs,
@@ -171,7 +172,7 @@ func plan(have *catalog.Catalog, documents []catalog.Document, replay bool, now 
 		seen[d.ID()] = true
 		if !d.Set && !replay {
 			start := now
-			if !first || d.Kind == "Contract" {
+			if !first || !catalog.FirstMayBePast(d.Kind) {
 				start = have.Earliest(now, d) + applyMargin
 			}
 			var err error
@@ -179,7 +180,7 @@ func plan(have *catalog.Catalog, documents []catalog.Document, replay bool, now 
 				return nil, err
 			}
 		}
-		mayBePast := replay || first && d.Kind != "Contract"
+		mayBePast := replay || first && catalog.FirstMayBePast(d.Kind)
 		if earliest := have.Earliest(now, d); !mayBePast && d.From < earliest {
 			errs = append(errs, fmt.Errorf("%s: %s starts at %s, but seconds until %s may be rated "+
 				"already: give it a later effective_from", d.At, d.ID(),
