@@ -30,3 +30,11 @@ const (
 	TypeRerate      = "suanpan.rerate.v1"
 	TypePeriodClose = "suanpan.period.close.v1"
 )
+
+// Types of the records of [TopicBilling].
+const (
+	TypeBillingPeriod  = "suanpan.billing.period.v1"  // the documents of a closed period
+	TypeBillingCredit  = "suanpan.billing.credit.v1"  // a credit note that a person made
+	TypeBillingRelease = "suanpan.billing.release.v1" // a held draft is issued
+	TypeBillingVoid    = "suanpan.billing.void.v1"    // a held draft is voided
+)

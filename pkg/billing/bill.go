@@ -23,7 +23,7 @@ type Offline struct {
 // notes that come with it.
 func (o Offline) Bill(l *rating.Ledger, from *catalog.Catalog) iter.Seq2[*Document, error] {
 	return func(yield func(*Document, error) bool) {
-		proofs, err := o.proofs(l, from)
+		proofs, err := Proofs(l, from)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -88,6 +88,7 @@ func (o Offline) tenant(tenant string, accounts []*rating.Account, closes []rati
 		}
 		for k, proof := range proofs {
 			if k.Tenant == tenant && k.Contract == s.contract && k.Period == s.period {
+				proof.TimeZoneData = o.TimeZoneData
 				closing.Proofs[k.Currency] = proof
 			}
 		}
@@ -100,8 +101,8 @@ func (o Offline) tenant(tenant string, accounts []*rating.Account, closes []rati
 	return documents, nil
 }
 
-// proofs hashes the rows of all invoices.
-func (o Offline) proofs(l *rating.Ledger, from *catalog.Catalog) (map[Key]Proof, error) {
+// Proofs hashes the rows of all invoices that a ledger makes.
+func Proofs(l *rating.Ledger, from *catalog.Catalog) (map[Key]Proof, error) {
 	hashes := make(map[Key]*rating.RowHash)
 	for _, line := range l.RowLines() {
 		version, ok := from.BookVersion(line.Charge.Book, line.Charge.BookVersion)
@@ -117,9 +118,7 @@ func (o Offline) proofs(l *rating.Ledger, from *catalog.Catalog) (map[Key]Proof,
 	}
 	proofs := make(map[Key]Proof, len(hashes))
 	for key, hash := range hashes {
-		proofs[key] = Proof{
-			Rows: hash.Rows, RowsSHA256: hash.Sum(), TimeZoneData: o.TimeZoneData,
-		}
+		proofs[key] = Proof{Rows: hash.Rows, RowsSHA256: hash.Sum()}
 	}
 	return proofs, nil
 }

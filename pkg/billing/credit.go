@@ -190,7 +190,7 @@ func (d *drafting) creditLate(sum *lateSum) (*Document, error) {
 	if invoice == nil {
 		return nil, nil
 	}
-	note := creditOf(invoice.doc, "late-"+d.Period, "late events of "+sum.period)
+	note := creditOf(invoice.doc, latePrefix+d.Period, "late events of "+sum.period)
 	note.Proof = d.Proofs[d.currency]
 	var lines []draftLine
 	var exact []money.Amount

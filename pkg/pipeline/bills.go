@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"time"
 
 	"github.com/suanpan/suanpan/pkg/billing"
 	"github.com/suanpan/suanpan/pkg/rating"
@@ -42,15 +41,5 @@ type Doubts struct {
 	Overlaps    []string // leases of which one device is covered by two sessions in one second
 }
 
-// Document is a document in its newest state, as the store keeps it.
-type Document struct {
-	billing.Document
-	ID     string         // see [billing.Document.ID]
-	Status billing.Status // held, issued or voided
-	Why    []string       // it is held
-	By     string         // who released or voided it, or made the credit note
-	Reason string         // that person's
-	At     time.Time      // when the log had the newest state
-	Offset int64          // in the billing topic, of the newest state
-	Place  int64          // orders the documents as they were decided on
-}
+// Document is a document in its newest state.
+type Document = billing.Entry

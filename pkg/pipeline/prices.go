@@ -32,6 +32,9 @@ type Prices struct {
 	Catalog *catalog.Catalog
 	Ignored []Ignored // in the order of the log
 
+	// CatalogEnd and MarketEnd are the offsets after the last records that were read.
+	CatalogEnd, MarketEnd int64
+
 	documents Tail
 	market    Tail
 	parser    *metering.Parser
@@ -54,6 +57,7 @@ func (p *Prices) Refresh(ctx context.Context, now time.Time) error {
 	}
 	for _, r := range records {
 		p.document(r)
+		p.CatalogEnd = r.Offset + 1
 	}
 	records, err = p.market.ReadToEnd(ctx)
 	if err != nil {
@@ -61,6 +65,7 @@ func (p *Prices) Refresh(ctx context.Context, now time.Time) error {
 	}
 	for _, r := range records {
 		p.price(r)
+		p.MarketEnd = r.Offset + 1
 	}
 	p.readAt = now
 	return nil

@@ -240,7 +240,7 @@ func (r *Rater) join(ctx context.Context, now time.Time) error {
 	r.state = &generationState{
 		generation: r.generation,
 		rater:      rating.NewRater(r.config.Prices.Catalog, stored, closes...),
-		waiting: make(map[int]*queue), next: make(map[int]int64), seen: r.seen,
+		waiting:    make(map[int]*queue), next: make(map[int]int64), seen: r.seen,
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ type Close struct {
 	From, Until   int64 // the period's seconds, [From, Until)
 	CatalogOffset int64 // end of the catalog topic as the sender of the close had read it
 	MarketOffset  int64 // the same of the market topic
+	At            int64 // second at which the log had the close; 0 where that is not known
 	Position
 }
 
@@ -89,6 +90,7 @@ func (r *Rater) close(e *metering.Event, at Position, received metering.Instant,
 	if rejection != nil {
 		return rejection
 	}
+	one.At = received.Second()
 	if rejection := future(e.End, received); rejection != nil {
 		return rejection
 	}
@@ -109,7 +111,7 @@ func (r *Rater) closeOf(e *metering.Event, at Position) (*Close, *metering.Rejec
 		if ok && end == until && e.End == metering.InstantOf(until) {
 			return &Close{
 				PeriodKey: PeriodKey{strings.Clone(e.Tenant), strings.Clone(e.Contract), period},
-				From:     from, Until: end,
+				From:      from, Until: end,
 				CatalogOffset: e.CatalogOffset, MarketOffset: e.MarketOffset, Position: at,
 			}, nil
 		}

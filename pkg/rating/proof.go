@@ -1,12 +1,16 @@
 package rating
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"hash"
 	"slices"
 	"strconv"
+
+	"github.com/suanpan/suanpan/pkg/metering"
 )
 
 // RowLine is one segment of an hour, or one consumed amount, as the proof of an invoice has it.
@@ -98,4 +102,111 @@ func (h *RowHash) Sum() string {
 		h.hash = sha256.New()
 	}
 	return hex.EncodeToString(h.hash.Sum(nil))
+}
+
+// HoursOf returns the hours that have something which counts in a billing period, in their order.
+func (l *Ledger) HoursOf(period PeriodKey) []HourKey {
+	seen := make(map[HourKey]bool)
+	for key, row := range l.hours {
+		for i := range row.Segments {
+			s := &row.Segments[i]
+			if s.Billing == period.Period && s.Charge.Contract == period.Contract &&
+				s.Charge.Tenant == period.Tenant {
+				seen[key.HourKey] = true
+			}
+		}
+	}
+	out := make([]HourKey, 0, len(seen))
+	for key := range seen {
+		out = append(out, key)
+	}
+	slices.SortFunc(out, func(a, b HourKey) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Hour, b.Hour),
+			cmp.Compare(a.Session, b.Session))
+	})
+	return out
+}
+
+// Differences says what a store has of a need that is not as in the ledger, though the store may
+// have more seconds: later ones.
+func (l *Ledger) Differences(need *Need, stored *Known) []string {
+	var out []string
+	differ := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	sessions := make(map[ledgerSession]SessionRow)
+	for _, s := range stored.Sessions {
+		sessions[ledgerSession{s.SessionKey, s.SKU}] = s
+	}
+	for key, want := range l.sessions {
+		if !need.Sessions[key.SessionKey] {
+			continue
+		}
+		switch got, ok := sessions[key]; {
+		case !ok:
+			differ("session %s, %s: its facts are not stored", key.Session, key.sku)
+		case got.Milli != want.Milli:
+			differ("session %s, %s: held is %d thousandths, and should be %d", key.Session, key.sku,
+				got.Milli, want.Milli)
+		case got.Facts.Difference(&want.Facts) != "":
+			differ("session %s, %s: its %s is not as in its first event", key.Session, key.sku,
+				got.Facts.Difference(&want.Facts))
+		}
+	}
+	hours := make(map[ledgerHour]Row)
+	for _, row := range stored.Hours {
+		hours[ledgerHour{row.HourKey, row.SKU}] = row
+	}
+	for key, want := range l.hours {
+		if !need.Hours[key.HourKey] {
+			continue
+		}
+		got, ok := hours[key]
+		if !ok {
+			differ("hour %s of session %s, %s: not stored", clock(key.Hour), key.Session, key.sku)
+			continue
+		}
+		for _, what := range want.differences(&got) {
+			differ("hour %s of session %s, %s: %s", clock(key.Hour), key.Session, key.sku, what)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// differences says what is wrong with a stored state of a row, which may have seen more.
+func (r *Row) differences(stored *Row) []string {
+	var out []string
+	differ := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if stored.Milli != r.Milli {
+		differ("held is %d thousandths, and should be %d", stored.Milli, r.Milli)
+	}
+	var seconds [2]int64
+	for i := range stored.Segments {
+		seconds[stored.Segments[i].Kind] += int64(stored.Segments[i].Seconds)
+	}
+	for i, set := range []struct {
+		name      string
+		has, want metering.Set
+	}{{"used", stored.Used, r.Used}, {"voided", stored.Voided, r.Voided}} {
+		if !set.has.Valid() || !covers(set.has, set.want) {
+			differ("%s is %v, and should have %v", set.name, set.has, set.want)
+		}
+		if set.has.Len() != seconds[i] {
+			differ("%s has %d seconds, its segments %d", set.name, set.has.Len(), seconds[i])
+		}
+	}
+	return out
+}
+
+// covers reports whether a set has all seconds of another.
+func covers(set, of metering.Set) bool {
+	for _, span := range of {
+		var length int64
+		for _, common := range set.Intersect(span, nil) {
+			length += common.Len()
+		}
+		if length != span.Len() {
+			return false
+		}
+	}
+	return true
 }

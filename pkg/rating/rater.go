@@ -27,9 +27,9 @@ type Rater struct {
 	consumed        []ConsumedRow
 	newCloses       []Close
 	closing         map[string]bool // tenants of these
-	closedAsOf      uint64 // grows with every close that was met
-	offset          int64  // of the record that is rated
-	sequence, acked uint64 // numbers of drains
+	closedAsOf      uint64          // grows with every close that was met
+	offset          int64           // of the record that is rated
+	sequence, acked uint64          // numbers of drains
 	bytes           int64
 }
 

@@ -82,7 +82,7 @@ line of the YAML file that --config names. Exit codes: 0 done, 1 failed, 2 wrong
 			root.AddCommand(c)
 		}
 	}
-	add("run", serveCommand(), archiverCommand(), raterCommand(), settlerCommand(),
+	add("run", serveCommand(), archiverCommand(), raterCommand(), settlerCommand(), billerCommand(),
 		embeddedCommand(), migrateCommand())
 	add("use", applyCommand(), getCommand(), sendCommand(), replayCommand(), summaryCommand(),
 		deadLetterCommand())

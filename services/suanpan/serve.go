@@ -29,6 +29,7 @@ type serveOptions struct {
 	memoryMiB  int64
 	every      time.Duration
 	rater      raterFlags
+	biller     billerFlags
 }
 
 func serveCommand() *cobra.Command {
@@ -38,7 +39,7 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run everything on one machine",
 		Long: `Run everything on one machine: an embedded Kafka and ClickHouse, the archiver, a
-rater and the settler. All data is in one folder; an acknowledged record survives a crash and a loss
+rater, the settler and the biller. All data is in one folder; an acknowledged record survives a crash and a loss
 of power.
 
 Other commands find it at their default addresses.`,
@@ -67,6 +68,7 @@ Other commands find it at their default addresses.`,
 		"`MiB` that the embedded ClickHouse may take")
 	flags.DurationVar(&o.every, "settle-every", 5*time.Second, "how often money is brought up to date")
 	o.rater.register(flags)
+	o.biller.register(flags)
 	return cmd
 }
 
@@ -97,17 +99,29 @@ func (s *service) serve(ctx context.Context, o *serveOptions) error {
 	if err := s.connect(ctx); err != nil {
 		return errors.Join(err, s.close())
 	}
-	archive, err := s.archiver()
-	if err == nil {
-		var rate daemon.Task
-		if rate, err = s.rater(&o.rater); err == nil {
-			s.log.Info("serving", "kafka", broker.Addr(), "clickhouse", s.store.config.URL,
-				"data", o.data)
-			return s.run(ctx, s.keepClickHouse(&engine, o.clickhouse), archive, rate,
-				s.settler(o.every))
-		}
+	tasks, err := s.all(o)
+	if err != nil {
+		return errors.Join(err, s.close())
 	}
-	return errors.Join(err, s.close())
+	s.log.Info("serving", "kafka", broker.Addr(), "clickhouse", s.store.config.URL, "data", o.data)
+	return s.run(ctx, append(tasks, s.keepClickHouse(&engine, o.clickhouse))...)
+}
+
+// all makes the tasks of all services.
+func (s *service) all(o *serveOptions) ([]daemon.Task, error) {
+	archive, err := s.archiver()
+	if err != nil {
+		return nil, err
+	}
+	rate, err := s.rater(&o.rater)
+	if err != nil {
+		return nil, err
+	}
+	bill, err := s.biller(&o.biller)
+	if err != nil {
+		return nil, err
+	}
+	return []daemon.Task{archive, rate, s.settler(o.every), bill}, nil
 }
 
 func startClickHouse(ctx context.Context, config embeddedclickhouse.Config) (

@@ -12,12 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/suanpan/suanpan/pkg/billing"
 	"github.com/suanpan/suanpan/pkg/clickhouse"
 	"github.com/suanpan/suanpan/pkg/daemon"
 	"github.com/suanpan/suanpan/pkg/kafka"
 	"github.com/suanpan/suanpan/pkg/pipeline"
 	"github.com/suanpan/suanpan/schemas"
 	"github.com/suanpan/suanpan/services/archiver"
+	"github.com/suanpan/suanpan/services/biller"
 	"github.com/suanpan/suanpan/services/rater"
 	"github.com/suanpan/suanpan/services/settler"
 )
@@ -165,6 +167,45 @@ func (s *service) settler(every time.Duration) daemon.Task {
 		pipeline.NewSettler(s.rows, newPrices(s.client)), every, fatal)
 }
 
+// billerFlags say when periods are closed.
+type billerFlags struct {
+	schedule string
+	grace    time.Duration
+	lateDays int
+}
+
+func (b *billerFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&b.schedule, "schedule", biller.DefaultSchedule,
+		"`cron` expression of the billing job")
+	flags.DurationVar(&b.grace, "grace", pipeline.DefaultGrace,
+		"how long after its end a period is closed")
+	flags.IntVar(&b.lateDays, "late-days", billing.DefaultLateDays,
+		"`DAYS` after a period for which its late usage is charged")
+}
+
+func (s *service) newBiller(flags *billerFlags) *pipeline.Biller {
+	grace := flags.grace
+	if grace == 0 {
+		grace = -1 // none, not the default
+	}
+	return pipeline.NewBiller(pipeline.BillerConfig{
+		Bills: s.rows, Log: s.client, Billing: s.client.Tail(schemas.TopicBilling),
+		Prices: newPrices(s.client), Grace: grace, LateDays: flags.lateDays,
+		TimeZoneData: timeZoneData(),
+	})
+}
+
+func (s *service) biller(flags *billerFlags) (daemon.Task, error) {
+	schedule, err := biller.ParseSchedule(flags.schedule)
+	if err != nil {
+		return daemon.Task{}, err
+	}
+	return biller.Task(s.log, s.server.Registry, s.newBiller(flags), schedule, fatalToBiller), nil
+}
+
+// fatalToBiller says which errors of billing no repetition cures.
+func fatalToBiller(err error) bool { return fatal(err) || errors.Is(err, pipeline.ErrLogTooShort) }
+
 // serviceCommand makes the command of one service from the function that makes its task.
 func serviceCommand(name, short, long, admin string, own func(*pflag.FlagSet),
 	task func(*service) (daemon.Task, error),
@@ -224,6 +265,17 @@ put its price curve over the sum, and write what it comes to.`,
 			flags.DurationVar(&every, "every", 5*time.Second, "how often to look for changes")
 		},
 		func(s *service) (daemon.Task, error) { return s.settler(every), nil })
+}
+
+func billerCommand() *cobra.Command {
+	flags := new(billerFlags)
+	return serviceCommand("biller", "Close billing periods and issue their invoices",
+		`Close billing periods and issue their invoices: once a period is over and its grace has passed,
+a close goes into the log behind the tenant's usage; when the rater has recorded it, the invoice is
+drafted from the closed rows, and issued unless something is unusual. It may run twice: what is
+decided on first counts.`,
+		"127.0.0.1:9104", flags.register,
+		func(s *service) (daemon.Task, error) { return s.biller(flags) })
 }
 
 func migrateCommand() *cobra.Command {
