@@ -211,7 +211,7 @@ func Chinese() *billing.Document {
 	night := gpuLine("gpu.a800-80g", "on_demand", "off_peak", "4320000", "7.68")
 	night.Breakdown.Projects = split(night.Quantity, "星辰大模型", 100)
 	task := usage("task.finetune", "per_task", "standard", "12", "880", "unit")
-	task.Description = "微调任务(按次)"
+	task.Description = "微调任务（按次）"
 	d.Lines = []billing.Line{first, night, task}
 	d.Notes = []string{"感谢您的信任。付款时请注明账单编号。"}
 	finish(d, 2, &billing.LineTax{Category: "S", Rate: "6"}, "", "")
