@@ -64,8 +64,8 @@ func TestParse_budgetFailureSaysWhereWhyAndHowToMend(t *testing.T) {
 		}
 	}
 	f("", `c.yaml:1: Budget needs the field "amount"`)
-	f("amount: 0.00", "c.yaml:5: amount must be above 0: every spend is beyond a budget of 0 from the "+
-		"first cent, so it could only fire at once; give a small amount instead")
+	f("amount: 0.00", "c.yaml:5: amount must be above 0: every spend is beyond a budget of 0 from "+
+		"the first cent, so it could only fire at once; give a small amount instead")
 	f("amount: -1", `c.yaml:5: amount: "-1" is not a plain decimal such as 12.5`)
 	f("amount: 1", `c.yaml:1: Budget/b names tenant "t", which is not in the catalog`)
 	f("amount: 1\nthresholds: []", "c.yaml:6: thresholds is empty: leave it out for all")

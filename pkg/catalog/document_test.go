@@ -114,6 +114,14 @@ func FuzzParse(f *testing.F) {
 		"price_book: p\n"))
 	f.Add([]byte("{kind: Contract, name: c, tenant: t, price_book: p}"))
 	f.Add([]byte(bookThatNames))
+	f.Add([]byte(sellers + secondSeller))
+	f.Add([]byte(taxes))
+	f.Add([]byte(budgets))
+	f.Add([]byte(boundCatalog))
+	f.Add([]byte("{kind: Grant, name: g, tenant: t, amount: 1, currency: USD, source: promo, " +
+		"expires: \"2027-01-01T00:00:00Z\"}"))
+	f.Add([]byte("{kind: Policy, name: p, type: price_low, thresholds: {days: 7}, notify: " +
+		"[{webhook: \"https://example.com\", secret: s}, {email: a@b}, {log: true}]}"))
 	f.Add([]byte("a: &a [*a]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		documents, err := Parse("f", data)
@@ -127,7 +135,33 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if c, err := New(documents); err == nil {
-			_, _ = c.Quote(Query{Tenant: "t", SKU: "a"}, 1_800_000_000)
+			ask(c)
 		}
 	})
+}
+
+// ask asks a catalog for all that it answers.
+func ask(c *Catalog) {
+	const at = 1_800_000_000
+	_, _ = c.Quote(Query{Tenant: "t", SKU: "a"}, at)
+	for _, tenant := range c.Tenants() {
+		_, _ = c.SellerOf(tenant, "c", at)
+		_ = c.Grants(tenant, "USD")
+		buyer, _ := c.Buyer(tenant, at)
+		_, _ = c.Tax("cn", buyer, "gpu.a", at)
+		for _, b := range c.Bindings(tenant) {
+			_, _, _ = c.PeriodBounds(tenant, b.Contract, "2027-01")
+		}
+	}
+	for _, b := range c.Budgets(at) {
+		_ = b.Amount.String()
+	}
+	for _, p := range c.Policies(at) {
+		for _, threshold := range Thresholds(p.Type) {
+			_ = p.Threshold(threshold.Name)
+		}
+		if p.QuietHours != nil {
+			_ = p.QuietHours.Holds(at)
+		}
+	}
 }

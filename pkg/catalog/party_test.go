@@ -54,10 +54,10 @@ func TestParse_partiesFailureSaysWhereWhyAndHowToMend(t *testing.T) {
 		`c.yaml:5: payment_days "99999999999999999999" is not a whole number from 0 to 365`)
 	f(seller("empty_invoices: 1"), `c.yaml:5: empty_invoices "1" is neither true nor false`)
 	f(seller("hold_factor: 0.9"), "c.yaml:5: hold_factor 0.9 is below 1: it would hold usual invoices")
-	f(seller("bank: {account: x, bic: BANK}"), `c.yaml:5: bic "BANK" is not a BIC such as DEUTDEFF or `+
-		`ICBKCNBJSHI`)
-	f(seller("accounts: {revenue: [{sku: 'g*u', account: a}]}"), `c.yaml:5: sku "g*u" is neither a SKU `+
-		`nor how SKUs begin, with a * at its end, such as gpu.*`)
+	f(seller("bank: {account: x, bic: BANK}"), `c.yaml:5: bic "BANK" is not a BIC such as DEUTDEFF `+
+		`or ICBKCNBJSHI`)
+	f(seller("accounts: {revenue: [{sku: 'g*u', account: a}]}"), `c.yaml:5: sku "g*u" is neither a `+
+		`SKU nor how SKUs begin, with a * at its end, such as gpu.*`)
 	f("kind: Tenant\nname: t\nprice_book: p\nseller: s\n",
 		`c.yaml:1: Tenant/t names seller "s", which is not in the catalog`+"\n"+
 			`c.yaml:1: Tenant/t names price book "p", which is not in the catalog`)

@@ -72,8 +72,8 @@ func TestParse_taxRuleFailureSaysWhereWhyAndHowToMend(t *testing.T) {
 			t.Errorf("%s\nerror %s\nwant  %s", text, got, want)
 		}
 	}
-	f("category: VAT", `c.yaml:3: category "VAT" is none of S, Z, E, AE, O, G, K, L, M (EN 16931; S is `+
-		`the standard)`)
+	f("category: VAT", `c.yaml:3: category "VAT" is none of S, Z, E, AE, O, G, K, L, M (EN 16931; S `+
+		`is the standard)`)
 	f("category: S", `c.yaml:1: category S needs the field "rate", in percent`)
 	f("category: M", `c.yaml:1: category M needs the field "rate", in percent`)
 	f("category: S\nrate: 0.0",
@@ -85,10 +85,11 @@ func TestParse_taxRuleFailureSaysWhereWhyAndHowToMend(t *testing.T) {
 		"c.yaml:1: category S needs a rate above 0: what is taxed at 0 is category Z")
 	f("category: E\nreason: x", `c.yaml:1: category E needs the fields "reason" and "reason_code": why `+
 		`there is no tax`)
-	f("category: Z\nreason: x", "c.yaml:1: category Z has neither reason nor reason_code: they say why "+
-		"there is no tax")
+	f("category: Z\nreason: x", "c.yaml:1: category Z has neither reason nor reason_code: they say "+
+		"why there is no tax")
 	f("category: Z\nbuyer: {countries: []}", "c.yaml:4: countries is empty: leave it out for all")
-	f("category: Z\nbuyer: {tax_id: maybe}", `c.yaml:4: tax_id "maybe" is none of present, absent, any`)
+	f("category: Z\nbuyer: {tax_id: maybe}",
+		`c.yaml:4: tax_id "maybe" is none of present, absent, any`)
 	f("category: Z\nskus: []", "c.yaml:4: skus is empty: leave it out for all SKUs")
 	f("category: Z\nseller: s\nbuyer: {tenants: [t]}",
 		`c.yaml:1: TaxRule/x names seller "s", which is not in the catalog`+"\n"+
