@@ -111,3 +111,14 @@ func monthBounds(month time.Time, location *time.Location) (from, until int64) {
 	}
 	return middle(month.Month()), middle(month.Month() + 1)
 }
+
+// PeriodAt returns the billing period that a second of a tenant's contract lies in, "" where the
+// contract has no price book then. Months go on after the last binding, in its zone.
+func (c *Catalog) PeriodAt(tenant, contract string, second int64) string {
+	for _, b := range slices.Backward(c.Bindings(tenant)) {
+		if b.Contract == contract && b.Location != nil && b.From <= second {
+			return time.Unix(second, 0).In(b.Location).Format("2006-01")
+		}
+	}
+	return ""
+}

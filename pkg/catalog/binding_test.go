@@ -135,3 +135,31 @@ func TestPeriodBounds_monthsGoOn(t *testing.T) {
 	}
 	f("unknown", "2026-02", "", "")
 }
+
+// TestPeriodBounds_changesAtMonthsEdges: who moves to another zone when a month begins has that
+// month in the new zone only.
+func TestPeriodBounds_changesAtMonthsEdges(t *testing.T) {
+	c := newCatalog(t, `
+{kind: PriceBook, name: utc, currency: CNY, timezone: UTC, prices: []}
+---
+{kind: PriceBook, name: cn, currency: CNY, timezone: Asia/Shanghai, prices: []}
+---
+{kind: Tenant, name: east, price_book: utc}
+---
+{kind: Tenant, name: east, price_book: cn, effective_from: "2026-02-01T00:00:00Z"}
+---
+{kind: Tenant, name: west, price_book: cn}
+---
+{kind: Tenant, name: west, price_book: utc, effective_from: "2026-02-01T00:00:00Z"}
+`)
+	f := func(tenant, period, from, until string) {
+		t.Helper()
+		gotFrom, gotUntil, _ := c.PeriodBounds(tenant, "", period)
+		if gotFrom != second(t, from) || gotUntil != second(t, until) {
+			t.Errorf("%s in %s: %s to %s, want %s to %s", tenant, period, metering.InstantOf(gotFrom),
+				metering.InstantOf(gotUntil), from, until)
+		}
+	}
+	f("east", "2026-02", "2026-01-31T16:00:00Z", "2026-02-28T16:00:00Z") // UTC ended when it began
+	f("west", "2026-01", "2025-12-31T16:00:00Z", "2026-01-31T16:00:00Z") // UTC begins when it ended
+}

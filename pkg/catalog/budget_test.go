@@ -82,6 +82,8 @@ func TestParse_budgetFailureSaysWhereWhyAndHowToMend(t *testing.T) {
 		"c.yaml:6: labels is not a mapping of names to values, such as {team: research}")
 	f("amount: 1\nscope: {labels: {a: b, a: c}}", `c.yaml:6: labels has "a" twice`)
 	f("amount: 1\nnotify: [{}]", "c.yaml:6: a channel has one of webhook, email, alertmanager, log")
+	f("amount: 1\nnotify: [{log: true, email: a@b}]",
+		"c.yaml:6: a channel has one of webhook, email, alertmanager, log")
 	f("amount: 1\nnotify: [{log: true, secret: s}]",
 		"c.yaml:6: secret is for a webhook: it names the secret that signs")
 	f("amount: 1\nnotify: [{webhook: 'https://u:p@x'}]", `c.yaml:6: url "https://u:p@x" is not like `+

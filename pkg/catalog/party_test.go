@@ -202,6 +202,11 @@ func TestSeller_defaultsAndVersions(t *testing.T) {
 	if !ok || b.Name != "blue" || b.Reference != "PO-7" || b.TaxID != "X" {
 		t.Errorf("%+v, %v", b, ok)
 	}
+	contract := entry(t, "2026-01-01T00:00:00Z", "1",
+		"{kind: Contract, name: x, tenant: announced, price_book: public}")
+	if err := c.Add(contract.Document); err != nil {
+		t.Fatal(err)
+	}
 	if got := strings.Join(c.Tenants(), " "); got != "acme blue" {
 		t.Errorf("tenants %s", got)
 	}
