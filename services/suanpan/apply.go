@@ -48,8 +48,8 @@ func applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|DIR",
 		Short: "Apply catalog documents: price books, tenants, contracts, tax rules, budgets and more",
-		Long: `Apply catalog documents: calendars, price books, sellers, tenants, contracts, tax rules, grants,
-budgets and policies.
+		Long: `Apply catalog documents: calendars, price books, sellers, tenants, contracts, tax rules,
+grants, budgets and policies.
 
 All documents are checked together with those that are there; if one is wrong, nothing is changed
 and every error names file and line. A document is a version: what was applied is never edited, a
@@ -57,7 +57,8 @@ change gets a later effective_from. Without one, first versions hold from now, a
 earliest instant at which nobody can have rated by the old one.
 
 Only the first versions of calendars, price books, sellers, tenants and tax rules may start in the
-past. With --replay all may, and documents without effective_from hold always; that is refused once there is usage.`,
+past. With --replay all may, and documents without effective_from hold always; that is refused
+once there is usage.`,
 		Example: `  suanpan apply -f deployments/example/catalog.yaml
   suanpan apply -f prices/ --dry-run`,
 		Args: cobra.NoArgs,

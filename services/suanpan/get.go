@@ -31,9 +31,9 @@ func getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME]",
 		Short: "Show catalog documents and their versions",
-		Long: `Show catalog documents and their versions, as the log has them: calendars, tenants,
-pricebooks, contracts, or all. Versions that no reader takes in are shown as ignored, with the
-reason.`,
+		Long: `Show catalog documents and their versions, as the log has them: calendars, pricebooks,
+sellers, tenants, contracts, taxrules, grants, budgets, policies, or all. Versions that no reader
+takes in are shown as ignored, with the reason.`,
 		Example: `  suanpan get pricebooks
   suanpan get pricebook public --json | jq '.[-1].document'
   suanpan get all`,
@@ -81,7 +81,11 @@ func parseKind(text string) (string, error) {
 		return "", nil
 	}
 	for _, kind := range catalog.Kinds {
-		if strings.EqualFold(text, kind) || strings.EqualFold(text, kind+"s") {
+		plural := kind + "s"
+		if stem, ok := strings.CutSuffix(kind, "y"); ok {
+			plural = stem + "ies"
+		}
+		if strings.EqualFold(text, kind) || strings.EqualFold(text, plural) {
 			return kind, nil
 		}
 	}
