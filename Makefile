@@ -15,8 +15,9 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | \
 		awk 'BEGIN { FS = ":.*## " } { printf "  %-10s %s\n", $$1, $$2 }'
 
-setup: ## fetch libchdb (pinned, its checksum checked) and print where it is
+setup: ## fetch libchdb (pinned, its checksum checked) and a font, and print where they are
 	@deployments/setup/libchdb.sh
+	@deployments/setup/font.sh
 
 build: ## build the command into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ ./services/...

@@ -33,7 +33,7 @@ func extras() []part {
 // parts lists what there is to do, the quick and telling things first.
 func parts() []part {
 	return []part{
-		{"setup", "fetch libchdb, the ClickHouse engine, if it is not there", setup},
+		{"setup", "fetch libchdb, the ClickHouse engine, and a font, if they are not there", setup},
 		{"fmt-check", "are all files formatted?", formatted},
 		{"vet", "go vet, with every build tag", vet},
 		{"lint", "golangci-lint " + golangciLint, lint},
@@ -45,11 +45,16 @@ func parts() []part {
 
 // setup fetches what the tests need and registries have. Without it they say what they miss.
 func setup(ctx context.Context, out io.Writer) result {
-	r := check(ctx, out, "deployments/setup/libchdb.sh")
-	if r.failed > 0 {
-		return result{skipped: []skip{{"libchdb", "deployments/setup/libchdb.sh failed, see above"}}}
+	var all result
+	for _, what := range []string{"libchdb", "font"} {
+		script := "deployments/setup/" + what + ".sh"
+		if r := check(ctx, out, script); r.failed > 0 {
+			all.skipped = append(all.skipped, skip{what, script + " failed, see above"})
+		} else {
+			all.passed += r.passed
+		}
 	}
-	return r
+	return all
 }
 
 // formatted checks the formats: those of the linter where it is there, else gofmt's.

@@ -14,21 +14,8 @@ import (
 	"github.com/suanpan/suanpan/pkg/billing"
 	"github.com/suanpan/suanpan/pkg/billing/billingtest"
 	"github.com/suanpan/suanpan/pkg/billing/view"
+	"github.com/suanpan/suanpan/tests/fonttest"
 )
-
-// testFont returns the font that documents are set in.
-func testFont(t testing.TB) []byte {
-	t.Helper()
-	for _, path := range []string{
-		os.Getenv("SUANPAN_FONT"), "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",
-	} {
-		if font, err := os.ReadFile(path); err == nil {
-			return font
-		}
-	}
-	t.Skip("no font with Chinese characters: deployments/setup/font.sh installs one")
-	return nil
-}
 
 // render makes a PDF, and leaves it in the folder SUANPAN_PDF_OUT, if that is set, to be looked at.
 func render(t testing.TB, name string, d *billing.Document, font []byte) []byte {
@@ -46,7 +33,7 @@ func render(t testing.TB, name string, d *billing.Document, font []byte) []byte 
 }
 
 func TestTwoRenderingsAreTheSameBytes(t *testing.T) {
-	font := testFont(t)
+	font := fonttest.Font(t)
 	for _, name := range slices.Sorted(maps.Keys(billingtest.Samples())) {
 		first := render(t, name, billingtest.Samples()[name], font)
 		for range 2 {
@@ -88,7 +75,7 @@ func text(t *testing.T, pdf []byte, order string) string {
 func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 
 func TestPagesSayWhatTheDocumentSays(t *testing.T) {
-	font := testFont(t)
+	font := fonttest.Font(t)
 	for name, d := range billingtest.Samples() {
 		t.Run(name, func(t *testing.T) {
 			got := squeeze(text(t, render(t, name, d, font), asMade))
@@ -128,7 +115,7 @@ func TestPagesSayWhatTheDocumentSays(t *testing.T) {
 }
 
 func TestTitlesByLanguage(t *testing.T) {
-	font := testFont(t)
+	font := fonttest.Font(t)
 	draft := billingtest.Chinese()
 	draft.Number, draft.IssueDate, draft.DueDate = "", "", ""
 	for _, c := range []struct {
@@ -156,7 +143,7 @@ func TestTitlesByLanguage(t *testing.T) {
 }
 
 func TestEveryPageHasHeadingsAndItsNumber(t *testing.T) {
-	font := testFont(t)
+	font := fonttest.Font(t)
 	got := text(t, render(t, "many", billingtest.Many(400), font), byRow)
 	pages := strings.Split(strings.TrimSuffix(got, "\f"), "\f")
 	if len(pages) < 10 {
@@ -199,7 +186,7 @@ func hostile() *billing.Document {
 }
 
 func TestHostileNamesStayOnThePage(t *testing.T) {
-	font := testFont(t)
+	font := fonttest.Font(t)
 	first := render(t, "hostile", hostile(), font)
 	if again := render(t, "hostile", hostile(), font); !bytes.Equal(first, again) {
 		t.Error("a second rendering differs")
@@ -216,7 +203,7 @@ func TestHostileNamesStayOnThePage(t *testing.T) {
 }
 
 func TestDocumentsThatCannotBeRendered(t *testing.T) {
-	font := testFont(t)
+	font := fonttest.Font(t)
 	for name, c := range map[string]struct {
 		change func(*billing.Document)
 		want   string
@@ -238,7 +225,7 @@ func TestDocumentsThatCannotBeRendered(t *testing.T) {
 }
 
 func BenchmarkRender(b *testing.B) {
-	font := testFont(b)
+	font := fonttest.Font(b)
 	d := billingtest.Plain()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -15,7 +15,7 @@ type words struct {
 	TaxID, Registration             string
 	Line, Description, Quantity     string
 	UnitPrice, Tax, Amount          string
-	Exactly, Average, UpTo, Beyond  string
+	Average, UpTo, Beyond           string
 	Packages, Late, Usage           string
 	Projects, Teams, Models         string
 	ModelVersions, Stages           string
@@ -45,7 +45,7 @@ var english = words{
 	From: "From", To: "Bill to",
 	Number: "Number", IssueDate: "Issue date", DueDate: "Due date",
 	Period: "Period", Until: "to", Tenant: "Tenant", Contract: "Contract",
-	Reference: "Your reference", Currency: "Currency", Timezone: "Time zone",
+	Reference: "Your reference", Timezone: "Time zone",
 	Cites: "Credits invoice", Reason: "Reason",
 	TaxID: "Tax ID", Registration: "Registration",
 	Line: "#", Description: "Description", Quantity: "Quantity",
@@ -93,7 +93,7 @@ var chinese = words{
 	From: "卖方", To: "买方",
 	Number: "编号", IssueDate: "开具日期", DueDate: "付款期限",
 	Period: "账期", Until: "至", Tenant: "租户", Contract: "合同",
-	Reference: "贵方参考号", Currency: "币种", Timezone: "时区",
+	Reference: "贵方参考号", Timezone: "时区",
 	Cites: "所冲减账单", Reason: "原因",
 	TaxID: "税号", Registration: "注册号",
 	Line: "行", Description: "项目说明", Quantity: "数量",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 )
@@ -159,18 +158,4 @@ func TestFontsThatAreNotFit(t *testing.T) {
 func directoryOf(one table) []byte {
 	head, body := directory([]table{one}, 28)
 	return append(head, body...)
-}
-
-// realFont returns WenQuanYi Micro Hei, or the font of SUANPAN_FONT.
-func realFont(t *testing.T) []byte {
-	t.Helper()
-	for _, path := range []string{
-		os.Getenv("SUANPAN_FONT"), "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",
-	} {
-		if font, err := os.ReadFile(path); err == nil {
-			return font
-		}
-	}
-	t.Skip("no font with Chinese characters: deployments/setup/font.sh installs one")
-	return nil
 }

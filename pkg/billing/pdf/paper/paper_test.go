@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/suanpan/suanpan/tests/fonttest"
 )
 
 // style is that of the tests' texts.
@@ -18,7 +20,7 @@ var style = Style{Size: 1000, Color: Color{R: 10, G: 20, B: 30}}
 // fresh makes a PDF with a page.
 func fresh(t *testing.T) *Paper {
 	t.Helper()
-	p, err := New(realFont(t), Info{Title: "a title", Created: time.Unix(0, 0)})
+	p, err := New(fonttest.Font(t), Info{Title: "a title", Created: time.Unix(0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,7 @@ func TestPicturesThatAreNone(t *testing.T) {
 }
 
 func TestPaperWithoutPages(t *testing.T) {
-	p, err := New(realFont(t), Info{})
+	p, err := New(fonttest.Font(t), Info{})
 	if err != nil {
 		t.Fatal(err)
 	}
