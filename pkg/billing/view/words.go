@@ -10,7 +10,7 @@ type words struct {
 	From, To                        string
 	Number, IssueDate, DueDate      string
 	Period, Until, Tenant, Contract string
-	Reference, Currency, Timezone   string
+	Reference, Timezone             string
 	Cites, Reason                   string
 	TaxID, Registration             string
 	Line, Description, Quantity     string
