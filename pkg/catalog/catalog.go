@@ -27,6 +27,7 @@ type Catalog struct {
 	policies  map[string]history[*Policy]
 	market    map[marketKey][]point
 	batches   map[string]string // the apply that the first version of a kind and name came with
+	late      map[lateKey]*Version
 }
 
 type versionKey struct {
@@ -54,6 +55,7 @@ func Empty() *Catalog {
 		policies:  make(map[string]history[*Policy]),
 		market:    make(map[marketKey][]point),
 		batches:   make(map[string]string),
+		late:      make(map[lateKey]*Version),
 	}
 }
 
@@ -215,12 +217,13 @@ func (c *Catalog) Tenants() []string {
 
 // BookVersion returns the version of a price book that starts at a second.
 func (c *Catalog) BookVersion(name string, from int64) (*Version, bool) {
-	b := c.books[name]
-	if b == nil {
-		return nil, false
+	if b := c.books[name]; b != nil {
+		if v, ok := b.versions.at(from); ok && v.from == from {
+			return v.doc, true
+		}
 	}
-	v, ok := b.versions.at(from)
-	return v.doc, ok && v.from == from
+	late := c.late[lateKey{name, from}]
+	return late, late != nil
 }
 
 // Longest is the longest increment or minimum of any version of a book, in seconds.

@@ -38,6 +38,7 @@ func (c *Catalog) AddEntry(e Entry) error {
 	first, seen := c.batches[e.ID()]
 	allowed := e.Replay || FirstMayBePast(e.Kind) && (!seen || first == e.Batch)
 	if earliest := c.Earliest(e.Appended, e.Document); !allowed && e.From < earliest {
+		c.remember(e.Document)
 		return fmt.Errorf("%s: %s starts at %s, before the earliest instant that it could, %s", e.At,
 			e.ID(), metering.InstantOf(e.From), metering.InstantOf(earliest))
 	}

@@ -265,3 +265,96 @@ func CloseRecord(c *rating.Close, source string) (Record, error) {
 	}
 	return Record{Topic: schemas.TopicUsage, Key: []byte(c.Tenant), Value: value}, nil
 }
+
+// Sync reads the billing log to its end, and brings the store's documents up to it.
+func (b *Biller) Sync(ctx context.Context) error { return b.sync(ctx, new(BillReport)) }
+
+// Status returns the status of a document, as of the last step or sync; false if there is none.
+func (b *Biller) Status(id string) (billing.Status, bool) { return b.book.Status(id) }
+
+// CloseNow sends the closes of a period without waiting for the grace: of one tenant, or of all for
+// "". It returns the periods that are not decided on: those, and earlier ones that are closed
+// before it. It fails where the period is not over.
+func (b *Biller) CloseNow(ctx context.Context, period, tenant string, now time.Time,
+) ([]PeriodKey, error) {
+	list, err := b.config.Bills.Closes(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read closes: %w", err)
+	}
+	closes := make(rating.Closes, len(list))
+	for i := range list {
+		closes.Add(&list[i])
+	}
+	if err := b.config.Prices.Refresh(ctx, now); err != nil {
+		return nil, err
+	}
+	// Periods end at different instants in different zones: the last one counts for all.
+	due, err := b.due(ctx, closes, now)
+	if err != nil {
+		return nil, err
+	}
+	var keys []PeriodKey
+	var records []Record
+	over := false
+	for _, one := range due {
+		if tenant != "" && one.Tenant != tenant || one.Period > period {
+			continue
+		}
+		over = over || one.Period == period
+		record, err := CloseRecord(&one, b.config.Source)
+		if err != nil {
+			return nil, err
+		}
+		keys, records = append(keys, one.PeriodKey), append(records, record)
+	}
+	for key := range closes {
+		if (tenant == "" || key.Tenant == tenant) && key.Period <= period && !b.book.Decided(key) {
+			keys = append(keys, key)
+		}
+		over = over || key.Period == period && (tenant == "" || key.Tenant == tenant)
+	}
+	if !over && len(keys) == 0 {
+		return nil, nil
+	}
+	if len(records) > 0 {
+		if err := b.config.Log.Append(ctx, records...); err != nil {
+			return nil, fmt.Errorf("send %d closes: %w", len(records), err)
+		}
+	}
+	sortPeriods(keys)
+	return keys, nil
+}
+
+// DecideOn decides on closed periods, and returns how many of those asked for are left: the rater
+// has not recorded their close, or dead letters hold them back.
+func (b *Biller) DecideOn(ctx context.Context, keys []PeriodKey, now time.Time) (int, error) {
+	for {
+		report := BillReport{}
+		list, err := b.config.Bills.Closes(ctx, nil)
+		if err != nil {
+			return 0, fmt.Errorf("read closes: %w", err)
+		}
+		closes := make(rating.Closes, len(list))
+		for i := range list {
+			closes.Add(&list[i])
+		}
+		if err := b.config.Prices.Refresh(ctx, now); err != nil {
+			return 0, err
+		}
+		if err := b.decide(ctx, closes, now, &report); err != nil {
+			return 0, err
+		}
+		if err := b.Sync(ctx); err != nil {
+			return 0, err
+		}
+		left := 0
+		for _, k := range keys {
+			if !b.book.Decided(k) {
+				left++
+			}
+		}
+		if left == 0 || !report.More {
+			return left, nil
+		}
+	}
+}

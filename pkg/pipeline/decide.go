@@ -217,3 +217,38 @@ func (b *Biller) proofs(ctx context.Context, keys []PeriodKey, closes rating.Clo
 	}
 	return proofs, nil
 }
+
+// Preview drafts the documents of a period as if it were closed now; "" is the one that now lies in.
+// It decides on nothing.
+func (b *Biller) Preview(ctx context.Context, tenant, contract, period string, now time.Time,
+) ([]*billing.Document, error) {
+	c := b.config.Prices.Catalog
+	if !c.HasTenant(tenant) {
+		return nil, fmt.Errorf("preview invoice: the catalog has no tenant %q", tenant)
+	}
+	if period == "" {
+		if period = c.PeriodAt(tenant, contract, now.Unix()); period == "" {
+			return nil, fmt.Errorf("preview invoice: contract %q of tenant %s has no price book now",
+				contract, tenant)
+		}
+	}
+	key := PeriodKey{Tenant: tenant, Contract: contract, Period: period}
+	from, until, ok := c.PeriodBounds(tenant, contract, period)
+	if !ok {
+		return nil, fmt.Errorf("preview invoice: contract %q of tenant %s has no price book in %q",
+			contract, tenant, period)
+	}
+	closes := rating.Closes{key: {PeriodKey: key, From: from, Until: until, At: now.Unix()}}
+	closings, err := b.closings(ctx, []PeriodKey{key}, closes)
+	if err != nil {
+		return nil, err
+	}
+	drafts, err := billing.Draft(closings[0])
+	if err != nil {
+		return nil, fmt.Errorf("preview invoice: %w", err)
+	}
+	for _, d := range drafts {
+		d.Proof = billing.Proof{} // nothing is closed yet
+	}
+	return drafts, nil
+}

@@ -105,6 +105,10 @@ func (f *fake) Closes(context.Context, []int) ([]rating.Close, error) {
 	return f.known.Closes().Sorted(), f.fails["closes"]
 }
 
+func (f *fake) Rerates(context.Context, []int) ([]rating.Rerate, error) {
+	return f.known.Rerates(), f.fails["rerates"]
+}
+
 func (f *fake) Find(_ context.Context, need *rating.Need) (*rating.Known, error) {
 	return f.known.Find(need), f.fails["find"]
 }

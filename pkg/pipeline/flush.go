@@ -76,7 +76,7 @@ func (r *Rater) due(now time.Time) bool {
 	if s.live {
 		wait = r.config.FlushLive
 	}
-	return s.rater.ClosingAny() ||
+	return s.rater.ClosingAny() || s.hurry ||
 		s.rater.Pending()+len(s.letters)+len(s.forwards) >= r.config.FlushRows ||
 		now.Sub(s.dirtySince) >= wait || s.rater.Bytes() > r.config.StateBytes
 }
@@ -96,7 +96,7 @@ func (s *generationState) take() *flight {
 		changes: s.rater.Drain(), letters: s.letters, forwards: s.forwards, next: maps.Clone(s.next),
 		seen: s.seen,
 	}
-	s.letters, s.forwards, s.dirtySince = nil, nil, time.Time{}
+	s.letters, s.forwards, s.dirtySince, s.hurry = nil, nil, time.Time{}, false
 	clear(s.next)
 	return f
 }

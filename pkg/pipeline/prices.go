@@ -35,6 +35,10 @@ type Prices struct {
 	// CatalogEnd and MarketEnd are the offsets after the last records that were read.
 	CatalogEnd, MarketEnd int64
 
+	entries []catalog.Entry            // all documents, in the order of the log
+	offsets []int64                    // of these
+	amended map[int64]*catalog.Catalog // by the offset up to which it was read
+
 	documents Tail
 	market    Tail
 	parser    *metering.Parser
@@ -45,8 +49,31 @@ type Prices struct {
 func NewPrices(documents, market Tail) *Prices {
 	return &Prices{
 		Catalog: catalog.Empty(), documents: documents, market: market,
-		parser: metering.NewParser(),
+		parser: metering.NewParser(), amended: make(map[int64]*catalog.Catalog),
 	}
+}
+
+// Amended returns the catalog as it was up to an offset, with all versions that start in the past:
+// what a re-rating prices by. It is nil where the catalog was not read that far. Market prices are
+// those of all readers.
+func (p *Prices) Amended(offset int64) *catalog.Catalog {
+	if offset > p.CatalogEnd {
+		return nil
+	}
+	c := p.amended[offset]
+	if c != nil {
+		return c
+	}
+	c = p.Catalog.Amended()
+	for i, e := range p.entries {
+		if p.offsets[i] >= offset {
+			break
+		}
+		e.Replay = true
+		_ = c.AddEntry(e) // what contradicts an earlier version counts nowhere
+	}
+	p.amended[offset] = c
+	return c
 }
 
 // Refresh reads both topics to their ends.
@@ -83,10 +110,12 @@ func (p *Prices) document(r Record) {
 		err = fmt.Errorf("%s: a record has one document, not %d", at, len(docs))
 	}
 	if err == nil {
-		err = p.Catalog.AddEntry(catalog.Entry{
+		entry := catalog.Entry{
 			Document: docs[0], Appended: r.Time.Unix(), Batch: header(r, HeaderBatch),
 			Replay: header(r, HeaderReplay) != "",
-		})
+		}
+		p.entries, p.offsets = append(p.entries, entry), append(p.offsets, r.Offset)
+		err = p.Catalog.AddEntry(entry)
 	}
 	if err != nil {
 		p.Ignored = append(p.Ignored, Ignored{Record: r, Why: err.Error()})

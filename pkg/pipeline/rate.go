@@ -62,6 +62,7 @@ type generationState struct {
 	forwards   []Record
 	dirtySince time.Time // when something was rated that is not committed
 	live       bool
+	hurry      bool // what is pending must be written at once
 	flight     *flight
 	seen       int // of Prices.Ignored
 }
@@ -237,10 +238,15 @@ func (r *Rater) join(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("read closes: %w", err)
 	}
+	rerates, err := r.config.Rows.Rerates(ctx, r.generation.Partitions())
+	if err != nil {
+		return fmt.Errorf("read re-ratings: %w", err)
+	}
+	rater := rating.NewRater(r.config.Prices.Catalog, stored, closes...)
+	rater.Obey(r.config.Prices.Amended, rerates...)
 	r.state = &generationState{
-		generation: r.generation,
-		rater:      rating.NewRater(r.config.Prices.Catalog, stored, closes...),
-		waiting:    make(map[int]*queue), next: make(map[int]int64), seen: r.seen,
+		generation: r.generation, rater: rater,
+		waiting: make(map[int]*queue), next: make(map[int]int64), seen: r.seen,
 	}
 	return nil
 }
@@ -298,6 +304,11 @@ func (r *Rater) rate(ctx context.Context, records []Record, now time.Time, repor
 		if rejection := r.parser.Parse(records[i].Value, e); rejection != nil {
 			rejections[i] = rejection
 			continue
+		}
+		if e.Kind == metering.Rerate && (i > 0 || s.pending() > 0) {
+			s.hurry = i == 0 // it reads what is stored, so all before it must be
+			records = records[:i]
+			break
 		}
 		s.rater.Need(e, need)
 	}

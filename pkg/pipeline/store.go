@@ -19,9 +19,11 @@ type Rows interface {
 	Stored(ctx context.Context) (map[string]rating.Stored, error)
 	// Closes returns the closes that were recorded of the tenants of some partitions.
 	Closes(ctx context.Context, partitions []int) ([]rating.Close, error)
+	// Rerates returns the re-ratings that were recorded of the tenants of some partitions.
+	Rerates(ctx context.Context, partitions []int) ([]rating.Rerate, error)
 	// Find returns all that there is of a need.
 	Find(ctx context.Context, need *rating.Need) (*rating.Known, error)
-	// Write writes changed rows durably: sessions first, then voids, consumed, hours and closes. After an
+	// Write writes changed rows durably: sessions first, then voids, consumed, hours, re-ratings and closes. After an
 	// error any part of them may have been written, or may yet be; writing them again is right.
 	Write(ctx context.Context, changes *rating.Changes) error
 	// WriteDeadLetters writes dead letters durably; writing one again changes nothing.

@@ -98,7 +98,7 @@ func (r *Rater) close(e *metering.Event, at Position, received metering.Instant,
 		r.newCloses = append(r.newCloses, *one)
 		r.closing[one.Tenant] = true
 	}
-	r.closedAsOf++ // even where it was known before it was met again
+	r.obeyed++ // even where it was known before it was met again
 	return nil
 }
 

@@ -2,6 +2,8 @@ package rating
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/suanpan/suanpan/pkg/catalog"
 )
@@ -14,6 +16,7 @@ type Ledger struct {
 	consumed map[ledgerConsumed]ConsumedRow
 	hours    map[ledgerHour]Row
 	closes   Closes
+	rerates  []Rerate
 }
 
 type ledgerSession struct {
@@ -64,6 +67,13 @@ func (l *Ledger) Apply(c *Changes) {
 			l.hours[key] = c.Hours[i]
 		}
 	}
+	for _, one := range c.Rerates {
+		if !slices.ContainsFunc(l.rerates, func(have Rerate) bool {
+			return have.Partition == one.Partition && have.Offset == one.Offset
+		}) {
+			l.rerates = append(l.rerates, one)
+		}
+	}
 	for i := range c.Closes {
 		l.closes.Add(&c.Closes[i])
 	}
@@ -75,25 +85,44 @@ func (l *Ledger) Closes() Closes { return l.closes }
 // Find returns what the ledger has of a need.
 func (l *Ledger) Find(need *Need) *Known {
 	known := new(Known)
-	for _, s := range l.sessions {
-		if need.Sessions[s.SessionKey] {
-			known.Sessions = append(known.Sessions, s)
-		}
+	sessions := make(map[SessionKey]bool, len(need.Sessions))
+	maps.Copy(sessions, need.Sessions)
+	wanted := func(key HourKey) bool {
+		return need.Hours[key] || slices.ContainsFunc(need.Spans, func(s HourSpan) bool {
+			return s.Tenant == key.Tenant && key.Hour >= s.From && key.Hour < s.Until
+		})
 	}
-	for key := range need.Hours {
-		if v, ok := l.voids[key]; ok {
+	for key, v := range l.voids {
+		if wanted(key) {
+			sessions[key.SessionKey] = true
 			known.Voids = append(known.Voids, VoidRow{key, v.Seconds.Clone()})
 		}
 	}
+	for _, row := range l.consumed {
+		if slices.ContainsFunc(need.Spans, func(s HourSpan) bool {
+			return s.Tenant == row.Tenant && row.At >= s.From && row.At < s.Until
+		}) {
+			known.Consumed = append(known.Consumed, row)
+		}
+	}
 	for _, row := range l.hours {
-		if need.Hours[row.HourKey] {
+		if wanted(row.HourKey) {
+			sessions[row.SessionKey] = true
 			row.Used, row.Voided = row.Used.Clone(), row.Voided.Clone()
 			row.Segments = append([]Segment(nil), row.Segments...)
 			known.Hours = append(known.Hours, row)
 		}
 	}
+	for _, s := range l.sessions {
+		if sessions[s.SessionKey] {
+			known.Sessions = append(known.Sessions, s)
+		}
+	}
 	return known
 }
+
+// Rerates returns the re-ratings that were obeyed, in the order of their offsets.
+func (l *Ledger) Rerates() []Rerate { return l.rerates }
 
 // Stored says what the ledger has of each tenant.
 func (l *Ledger) Stored() map[string]Stored {

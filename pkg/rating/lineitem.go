@@ -72,14 +72,10 @@ func newItems(settled []Settled) *items {
 }
 
 func (it *items) held(row *Row, s *Segment, f *metering.Facts) {
-	kind := "usage"
-	if s.Kind == VoidSegment {
-		kind = "void"
-	}
 	it.add(s.Charge, s.Quantity(row.Milli), row.Hour+int64(s.From), row.Hour+int64(s.To), s.Day,
 		s.Billing, LineItem{
 			Project: f.Project, Lease: f.Lease, Session: row.Session, Node: f.Node, Region: f.Region,
-			Kind: kind, Labels: labelMap(f.Labels),
+			Kind: s.Kind.String(), Labels: labelMap(f.Labels),
 		})
 }
 

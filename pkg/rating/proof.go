@@ -179,9 +179,15 @@ func (r *Row) differences(stored *Row) []string {
 	if stored.Milli != r.Milli {
 		differ("held is %d thousandths, and should be %d", stored.Milli, r.Milli)
 	}
-	var seconds [2]int64
+	var seconds [2]int64 // used, voided
 	for i := range stored.Segments {
-		seconds[stored.Segments[i].Kind] += int64(stored.Segments[i].Seconds)
+		s := &stored.Segments[i]
+		switch s.Kind {
+		case UsageSegment, VoidSegment:
+			seconds[s.Kind] += int64(s.Seconds)
+		case UsageReversed, VoidReversed:
+			seconds[s.Kind.reversed()] -= int64(s.Seconds)
+		}
 	}
 	for i, set := range []struct {
 		name      string

@@ -18,7 +18,10 @@ type Rater struct {
 	charges  map[Charge]*Charge
 	stored   map[string]Stored
 	closes   Closes
-	recent   *list.List // of *sessionHour, the one that was touched last at the back
+	rerates  map[string][]Rerate // by tenant, in the order of their offsets
+	amended  Amended             // nil: re-ratings are not obeyed
+	rerated  []ConsumedRow       // that were loaded for a re-rating
+	recent   *list.List          // of *sessionHour, the one that was touched last at the back
 	scratch  scratch
 
 	changedRows     []*row
@@ -27,9 +30,10 @@ type Rater struct {
 	consumed        []ConsumedRow
 	newCloses       []Close
 	closing         map[string]bool // tenants of these
-	closedAsOf      uint64          // grows with every close that was met
-	offset          int64           // of the record that is rated
-	sequence, acked uint64          // numbers of drains
+	newRerates      []Rerate
+	obeyed          uint64 // closes and re-ratings that were met
+	offset          int64  // of the record that is rated
+	sequence, acked uint64 // numbers of drains
 	bytes           int64
 }
 
@@ -60,6 +64,7 @@ func NewRater(from *catalog.Catalog, stored map[string]Stored, closes ...Close) 
 		stored:   stored,
 		closes:   known,
 		closing:  make(map[string]bool),
+		rerates:  make(map[string][]Rerate),
 		recent:   list.New(),
 	}
 }
@@ -83,7 +88,9 @@ func (r *Rater) Rate(e *metering.Event, at Position, received metering.Instant,
 		return nil // of no tenant, and only archived
 	case metering.PeriodClose:
 		return r.close(e, at, received)
-	case metering.Outage, metering.Checkpoint, metering.Interrupted, metering.Rerate:
+	case metering.Rerate:
+		return r.rerate(e, at, received)
+	case metering.Outage, metering.Checkpoint, metering.Interrupted:
 		return r.knownTenant(e) // only archived
 	}
 	panic("BUG: event of unknown kind")
@@ -288,7 +295,7 @@ func (r *Rater) consume(e *metering.Event, at Position, received metering.Instan
 		query := catalog.Query{
 			Tenant: e.Tenant, SKU: e.Amounts[i].SKU, Purchase: string(e.Purchase), Region: e.Region,
 		}
-		q, ok := r.catalog.Quote(query, second)
+		q, ok := r.lookup(query, second)
 		if !ok || !q.Price.Per.Consumed() {
 			r.consumed = r.consumed[:had]
 			return noPrice(&query, second, "unit")
@@ -312,6 +319,9 @@ func (r *Rater) consume(e *metering.Event, at Position, received metering.Instan
 func (r *Rater) billing(tenant string, q *catalog.Quote) string {
 	return r.closes.Billing(PeriodKey{tenant, q.Contract, q.Period}, r.offset)
 }
+
+// asOf grows whenever a second may be priced, or count, otherwise than before.
+func (r *Rater) asOf() uint64 { return r.catalog.Revision + r.obeyed }
 
 // intern returns the one copy of a charge that this rater has.
 func (r *Rater) intern(tenant string, q *catalog.Quote) *Charge {

@@ -30,11 +30,23 @@ type HourKey struct {
 // SegmentKind tells used seconds from voided ones.
 type SegmentKind uint8
 
-// The kinds of segments.
+// The kinds of segments. A re-rating reverses those that were billed already.
 const (
-	UsageSegment SegmentKind = iota
-	VoidSegment              // its seconds are taken off again
+	UsageSegment  SegmentKind = iota
+	VoidSegment               // its seconds are taken off again
+	UsageReversed             // used seconds, taken off to be priced anew
+	VoidReversed              // voided seconds, added to be taken off anew
 )
+
+// Negative reports whether the seconds of such a segment are taken off.
+func (k SegmentKind) Negative() bool { return k == VoidSegment || k == UsageReversed }
+
+// String is what line items call it.
+func (k SegmentKind) String() string {
+	return [...]string{"usage", "void", "rerate", "rerate"}[k]
+}
+
+func (k SegmentKind) reversed() SegmentKind { return k ^ 2 }
 
 // Segment is the part of an hour's seconds that belongs to one charge, one billing period and one
 // local day.
@@ -51,7 +63,7 @@ type Segment struct {
 // Quantity is what the segment adds to its charge when so many thousandths are held.
 func (s *Segment) Quantity(milli int64) metering.Quantity {
 	q := metering.HeldFor(milli, int64(s.Seconds))
-	if s.Kind == VoidSegment {
+	if s.Kind.Negative() {
 		return q.Neg()
 	}
 	return q
@@ -65,18 +77,21 @@ type Row struct {
 	Used     metering.Set
 	Voided   metering.Set // a part of Used
 	Segments []Segment
+	Rerated  int64 // one more than the offset of the last re-rating that changed it; 0: none
 }
 
-// reratingShift is where a row's version keeps the number of its re-ratings; below it is room for
-// the seconds of both sets, at most 7200.
+// reratingShift is where a row's version keeps its last re-rating; below it is room for the seconds
+// of both sets, at most 7200.
 const reratingShift = 16
 
-// Version orders the states of a row. Sets only grow, so the larger state has seen all that the
-// smaller one saw.
+// Version orders the states of a row: by its last re-rating, and then by its sets, which only grow.
+// So the larger state has seen all that the smaller one saw.
 func (r *Row) Version() uint64 {
-	const reratings = 0 // nothing is rated again yet
-	return reratings<<reratingShift | uint64(r.Used.Len()+r.Voided.Len())
+	return uint64(r.Rerated)<<reratingShift | uint64(r.Used.Len()+r.Voided.Len())
 }
+
+// ReratedOf is [Row.Rerated] of a row of a version.
+func ReratedOf(version uint64) int64 { return int64(version >> reratingShift) }
 
 // SessionRow keeps the facts of a session, and the amount of one of its SKUs, from the first
 // accepted event on.
@@ -119,14 +134,16 @@ type Changes struct {
 	Voids    []VoidRow
 	Consumed []ConsumedRow
 	Hours    []Row
-	Closes   []Close // written after all rows
+	Rerates  []Rerate // written after all rows
+	Closes   []Close  // written last
 
 	sequence uint64
 }
 
 // Len counts the rows.
 func (c *Changes) Len() int {
-	return len(c.Sessions) + len(c.Voids) + len(c.Consumed) + len(c.Hours) + len(c.Closes)
+	return len(c.Sessions) + len(c.Voids) + len(c.Consumed) + len(c.Hours) + len(c.Rerates) +
+		len(c.Closes)
 }
 
 // sortSegments puts segments into the order in which they are kept.

@@ -47,12 +47,10 @@ type sku struct {
 	quoted quoted
 }
 
-// quoted is the charge of the seconds of [from, until), as of a revision of the catalog and a
-// number of closes.
+// quoted is the charge of the seconds of [from, until), see [Rater.asOf].
 type quoted struct {
 	from, until int64
 	asOf        uint64
-	closedAsOf  uint64
 	charge      *Charge
 	billing     string
 	day         int64
@@ -76,6 +74,7 @@ type row struct {
 	used     metering.Set
 	voided   metering.Set
 	segments []Segment
+	rerated  int64 // see [Row.Rerated]
 	changed  bool
 }
 
@@ -160,8 +159,8 @@ func (k *sku) widen(anchor, from, until int64) window {
 // priced reports whether the SKU has a price of what is held at every second of a window, and the
 // first second at which it has none.
 func (r *Rater) priced(k *sku, w window) (missing int64, ok bool) {
-	if k.priceAsOf != r.catalog.Revision {
-		k.from, k.until, k.priceAsOf = 0, 0, r.catalog.Revision
+	if k.priceAsOf != r.asOf() {
+		k.from, k.until, k.priceAsOf = 0, 0, r.asOf()
 	}
 	if w.from >= k.from && w.until <= k.until {
 		return 0, true
@@ -172,7 +171,7 @@ func (r *Rater) priced(k *sku, w window) (missing int64, ok bool) {
 			at = k.until
 			continue
 		}
-		q, ok := r.catalog.Quote(k.query, at)
+		q, ok := r.lookup(k.query, at)
 		if !ok || q.Price.Per.Consumed() {
 			return at, false
 		}
@@ -253,16 +252,15 @@ func (row *row) add(q *quoted, kind SegmentKind, from, to uint16) {
 // quote returns the charge of a second that was found to be priced.
 func (r *Rater) quote(k *sku, at int64) *quoted {
 	q := &k.quoted
-	if at >= q.from && at < q.until && q.asOf == r.catalog.Revision &&
-		q.closedAsOf == r.closedAsOf {
+	if at >= q.from && at < q.until && q.asOf == r.asOf() {
 		return q
 	}
-	found, ok := r.catalog.Quote(k.query, at)
+	found, ok := r.lookup(k.query, at)
 	if !ok {
 		panic("BUG: a second that was priced has no price")
 	}
 	*q = quoted{
-		from: at, until: found.Until, asOf: r.catalog.Revision, closedAsOf: r.closedAsOf,
+		from: at, until: found.Until, asOf: r.asOf(),
 		charge:  r.intern(k.query.Tenant, &found),
 		billing: r.billing(k.query.Tenant, &found), day: found.Day,
 	}

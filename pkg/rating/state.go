@@ -2,6 +2,7 @@ package rating
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/suanpan/suanpan/pkg/metering"
 )
@@ -10,21 +11,35 @@ import (
 type Need struct {
 	Sessions map[SessionKey]bool
 	Hours    map[HourKey]bool // voids, and rows of all SKUs
+	Spans    []HourSpan       // all of a tenant: sessions, voids, rows, and what was consumed
+}
+
+// HourSpan is all hours of a tenant in [From, Until).
+type HourSpan struct {
+	Tenant      string
+	From, Until int64
 }
 
 // Empty reports whether nothing is needed.
-func (n *Need) Empty() bool { return len(n.Sessions) == 0 && len(n.Hours) == 0 }
+func (n *Need) Empty() bool {
+	return len(n.Sessions) == 0 && len(n.Hours) == 0 && len(n.Spans) == 0
+}
 
 // Known is what a store has of a [Need].
 type Known struct {
 	Sessions []SessionRow
 	Voids    []VoidRow
 	Hours    []Row
+	Consumed []ConsumedRow // of the spans
 }
 
 // Need adds what must be loaded before the event is rated. It asks for nothing of tenants that the
 // store has nothing of, nor for hours after the last one that it has.
 func (r *Rater) Need(e *metering.Event, need *Need) {
+	if e.Kind == metering.Rerate {
+		r.needSpan(e, need)
+		return
+	}
 	stored := r.stored[e.Tenant]
 	if !stored.Sessions || e.Session == "" || e.Kind != metering.Held && e.Kind != metering.Void {
 		return
@@ -73,9 +88,20 @@ func (r *Rater) Need(e *metering.Event, need *Need) {
 	}
 }
 
+// needSpan asks for all that a re-rating is about.
+func (r *Rater) needSpan(e *metering.Event, need *Need) {
+	if r.amended != nil && e.Problem() == nil {
+		need.Spans = append(need.Spans, HourSpan{
+			Tenant: strings.Clone(e.Tenant), From: metering.HourOf(e.Start.Second()),
+			Until: metering.HourOf(e.End.Second() + metering.Hour - 1),
+		})
+	}
+}
+
 // Load takes in all that the store has of a need. It fails where the catalog lacks a price by which
 // a session was rated before.
 func (r *Rater) Load(need *Need, known *Known) error {
+	known = r.fresh(need, known)
 	for key := range need.Sessions {
 		if r.sessions[key] == nil {
 			r.sessions[key] = newSession(key)
@@ -100,6 +126,42 @@ func (r *Rater) Load(need *Need, known *Known) error {
 		}
 	}
 	return nil
+}
+
+// fresh completes a need by all that its spans turned out to have, and leaves out what is in memory:
+// that may be newer.
+func (r *Rater) fresh(need *Need, known *Known) *Known {
+	if len(need.Spans) == 0 {
+		return known
+	}
+	out := &Known{Sessions: known.Sessions}
+	r.rerated = known.Consumed
+	if need.Sessions == nil {
+		need.Sessions = make(map[SessionKey]bool)
+	}
+	if need.Hours == nil {
+		need.Hours = make(map[HourKey]bool)
+	}
+	for i := range known.Sessions {
+		need.Sessions[known.Sessions[i].SessionKey] = true
+	}
+	inMemory := func(key HourKey) bool {
+		s := r.sessions[key.SessionKey]
+		return s != nil && s.hours[key.Hour] != nil
+	}
+	for i := range known.Voids {
+		if key := known.Voids[i].HourKey; !inMemory(key) {
+			need.Sessions[key.SessionKey], need.Hours[key] = true, true
+			out.Voids = append(out.Voids, known.Voids[i])
+		}
+	}
+	for i := range known.Hours {
+		if key := known.Hours[i].HourKey; !inMemory(key) {
+			need.Hours[key] = true
+			out.Hours = append(out.Hours, known.Hours[i])
+		}
+	}
+	return out
 }
 
 func (r *Rater) session(key SessionKey) *session {
@@ -135,6 +197,7 @@ func (r *Rater) loadRow(in *Row) error {
 	}
 	row := r.row(r.hour(s, in.Hour), k)
 	row.used, row.voided, row.segments = in.Used, in.Voided, in.Segments
+	row.rerated = in.Rerated
 	for i := range row.segments {
 		row.segments[i].Charge = r.internCharge(*row.segments[i].Charge)
 	}
@@ -144,7 +207,7 @@ func (r *Rater) loadRow(in *Row) error {
 // Pending is the number of rows that changed since the last [Rater.Drain].
 func (r *Rater) Pending() int {
 	return len(r.changedRows) + len(r.changedVoids) + len(r.newSessions) + len(r.consumed) +
-		len(r.newCloses)
+		len(r.newCloses) + len(r.newRerates)
 }
 
 // Drain returns copies of all rows that changed since the last call. They must be written, and then
@@ -152,9 +215,10 @@ func (r *Rater) Pending() int {
 func (r *Rater) Drain() Changes {
 	r.sequence++
 	c := Changes{
-		Sessions: r.newSessions, Consumed: r.consumed, Closes: r.newCloses, sequence: r.sequence,
+		Sessions: r.newSessions, Consumed: r.consumed, Closes: r.newCloses, Rerates: r.newRerates,
+		sequence: r.sequence,
 	}
-	r.newSessions, r.consumed, r.newCloses = nil, nil, nil
+	r.newSessions, r.consumed, r.newCloses, r.newRerates = nil, nil, nil, nil
 	clear(r.closing)
 	for _, h := range r.changedVoids {
 		h.voidChanged, h.changedAt = false, r.sequence
@@ -168,7 +232,7 @@ func (r *Rater) Drain() Changes {
 		c.Hours = append(c.Hours, Row{
 			HourKey: HourKey{row.of.session.key, row.of.hour}, SKU: row.sku.name, Milli: row.sku.milli,
 			Used: row.used.Clone(), Voided: row.voided.Clone(),
-			Segments: append([]Segment(nil), row.segments...),
+			Segments: append([]Segment(nil), row.segments...), Rerated: row.rerated,
 		})
 	}
 	clear(r.changedRows)
