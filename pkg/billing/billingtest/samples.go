@@ -94,7 +94,8 @@ func Ladder() *billing.Document {
 	spot := gpuLine("gpu.h100-80g", "spot", "standard", "3600000", "1.21")
 	spot.Average, spot.UnitPrice, spot.Exact = true, "1.213755555556", "1213.755555555556"
 	tokens := usage("tokens.trained", "per_task", "standard", "2345678901", "3.50", "unit")
-	tokens.Package, tokens.Exact = "1000000", "8211.000000000000"
+	tokens.Package, tokens.Exact = "1000000", "8211.000000000000" // 2346 packages
+	tokens.UnitPrice, tokens.Average = "0.000003500479", true
 	tokens.Breakdown.Models = split(tokens.Quantity, "kestrel-7b-instruct", 100)
 	covered := usage("gpu.a100-80g", "reserved", "standard", "21427200", "0", "hour")
 	fee := sum(billing.CommitmentLine, "gpu.a100-80g",

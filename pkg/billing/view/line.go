@@ -95,8 +95,7 @@ func (v *viewer) price(l *billing.Line) (Price, error) {
 	case l.Kind != billing.UsageLine && l.Quantity == "1":
 		p.UnitPrice = "" // a fee, or a sum: the amount says it all
 	case l.Average:
-		rounded := unit.Round(averagePlaces, money.HalfUp)
-		p.UnitPrice = v.Average + " " + Group(atLeast(rounded, l.Amount))
+		p.UnitPrice = v.Average + " " + Group(atLeast(average(unit), l.Amount))
 	}
 	if l.Kind == billing.UsageLine {
 		if l.Per != "unit" {
@@ -121,7 +120,28 @@ func (v *viewer) rate(tax *billing.LineTax) string {
 
 // parts lists the tiers of a ladder, or what a late line is the sum of.
 func (v *viewer) parts(l *billing.Line) ([]Part, error) {
-	parts := make([]Part, 0, len(l.Tiers)+len(l.Details))
+	parts, err := v.tiers(l)
+	if err != nil {
+		return nil, err
+	}
+	for i := range l.Details {
+		detail := &l.Details[i]
+		price, err := v.price(detail)
+		if err != nil {
+			return nil, fmt.Errorf("read detail %d: %w", i+1, err)
+		}
+		title := join(" · ", v.lineTitle(detail), v.origin(detail), detail.Description)
+		parts = append(parts, Part{title, price})
+	}
+	return parts, nil
+}
+
+// tiers lists the tiers that were reached. A single one says no more than its line.
+func (v *viewer) tiers(l *billing.Line) ([]Part, error) {
+	if len(l.Tiers) == 1 {
+		return nil, nil
+	}
+	var parts []Part
 	below := ""
 	for _, t := range l.Tiers {
 		q, err := quantity(t.Quantity, l.Unit, l.Per)
@@ -133,26 +153,17 @@ func (v *viewer) parts(l *billing.Line) ([]Part, error) {
 			return nil, fmt.Errorf("read tier: %w", err)
 		}
 		title := fmt.Sprintf("%s %s %s", v.UpTo, Group(t.UpTo), word(v.per, l.Per))
-		switch {
-		case t.UpTo == "" && below == "":
-			title = v.Usage
-		case t.UpTo == "":
+		if t.UpTo == "" {
 			title = fmt.Sprintf("%s %s %s", v.Beyond, Group(below), word(v.per, l.Per))
 		}
 		below = t.UpTo
+		if q == "0" && amount.Sign() == 0 {
+			continue
+		}
 		parts = append(parts, Part{title, Price{
 			Quantity: Group(q), UnitPrice: Group(t.UnitPrice),
 			Amount: Group(atLeast(amount, l.Amount)),
 		}})
-	}
-	for i := range l.Details {
-		detail := &l.Details[i]
-		price, err := v.price(detail)
-		if err != nil {
-			return nil, fmt.Errorf("read detail %d: %w", i+1, err)
-		}
-		title := join(" · ", v.lineTitle(detail), v.origin(detail), detail.Description)
-		parts = append(parts, Part{title, price})
 	}
 	return parts, nil
 }

@@ -8,26 +8,50 @@ import (
 	"github.com/suanpan/suanpan/pkg/money"
 )
 
-// places are the decimals of quantities in the unit of their price, and of average prices.
+// The decimals of quantities in the unit of their price and of average prices, and how many digits
+// of those that are not zeros in front are shown.
 const (
 	quantityPlaces = 4
 	averagePlaces  = 6
+	shownDigits    = 4
 )
 
 // seconds is how long the unit of a price lasts.
 var seconds = map[string]int64{"second": 1, "hour": 3600, "day": 86400, "month": 2628000}
 
-// Amount reads a decimal that may have a minus sign.
+// maxDigits bounds the decimals that are read: no amount and no quantity comes near.
+const maxDigits = 100
+
+// Amount reads a decimal that may have a minus sign: what documents say has no limit of size.
 func Amount(text string) (money.Amount, error) {
-	digits, negative := strings.CutPrefix(text, "-")
-	a, err := money.ParseExact(digits)
-	if err != nil {
-		return money.Amount{}, fmt.Errorf("read amount: %w", err)
+	unsigned, negative := strings.CutPrefix(text, "-")
+	whole, fraction, point := strings.Cut(unsigned, ".")
+	digits := whole + fraction
+	if whole == "" || point && fraction == "" || len(digits) > maxDigits ||
+		strings.Trim(digits, "0123456789") != "" {
+		return money.Amount{}, fmt.Errorf("%.40q is no decimal", text)
 	}
+	coefficient, ok := new(big.Int).SetString(digits, 10)
+	if !ok {
+		panic("BUG: digits are no number: " + digits)
+	}
+	a := money.New(coefficient, len(fraction))
 	if negative {
 		a = a.Neg()
 	}
 	return a, nil
+}
+
+// average rounds an average price for reading: to 6 decimals, or to as many as show 4 digits of it.
+func average(price money.Amount) money.Amount {
+	for places := averagePlaces; places < money.Scale; places++ {
+		rounded := price.Round(places, money.HalfUp)
+		digits := strings.ReplaceAll(rounded.Fixed(places), ".", "")
+		if len(strings.TrimLeft(digits, "-0")) >= shownDigits || rounded.Cmp(price) == 0 {
+			return rounded
+		}
+	}
+	return price.Round(money.Scale, money.HalfUp)
 }
 
 // Group puts a comma between every three digits before the point of a decimal.

@@ -75,6 +75,51 @@ func TestQuantitiesAreInTheUnitOfTheirPrice(t *testing.T) {
 	}
 }
 
+func TestAveragesShowWhatTheyAre(t *testing.T) {
+	for text, want := range map[string]string{
+		"1.213755555556": "1.213756", "1.6": "1.6", "0.000003500479": "0.0000035",
+		"0.000000000001": "0.000000000001", "123456.7891234": "123456.789123", "0": "0",
+		"-0.00012345678": "-0.0001235",
+	} {
+		price, err := Amount(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := average(price).String(); got != want {
+			t.Errorf("average(%s) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestAmountsHaveNoLimitOfSize(t *testing.T) {
+	const large = "-123456789012345678901234567890.000000000000000000000001"
+	if a, err := Amount(large); err != nil || a.String() != large {
+		t.Errorf("Amount = %s, %v, want %s", a, err, large)
+	}
+	for _, bad := range []string{
+		"", "-", ".", "1.", ".5", "+1", "1e3", "--1", "1 ", "1,000",
+		strings.Repeat("1", maxDigits+1),
+	} {
+		if _, err := Amount(bad); err == nil {
+			t.Errorf("%q is an amount", bad)
+		}
+	}
+}
+
+func TestTiersThatWereNotReachedAreLeftOut(t *testing.T) {
+	d := billingtest.Ladder()
+	tiers := d.Lines[0].Tiers
+	tiers[1].Quantity, tiers[1].Exact, tiers[2].Quantity, tiers[2].Exact = "0", "0.0", "0", "0.0"
+	p, err := New(d)
+	if err != nil || len(p.Lines[0].Parts) != 1 || p.Lines[0].Parts[0].Title != "up to 500 h" {
+		t.Errorf("parts %+v, %v", p.Lines[0].Parts, err)
+	}
+	d.Lines[0].Tiers = tiers[2:]
+	if p, err = New(d); err != nil || len(p.Lines[0].Parts) != 0 {
+		t.Errorf("one tier alone: parts %+v, %v", p.Lines[0].Parts, err)
+	}
+}
+
 func TestLongListsAreCutToTheirLargest(t *testing.T) {
 	list := []billing.Share{
 		{Name: "b", Quantity: "1", Amount: "1.00"},
@@ -112,7 +157,7 @@ func TestLinesSayWhatTheyAreAbout(t *testing.T) {
 		"gpu.a100-80g | 2,000 h | 7,200,000 unit-seconds | average 1.60 / h | 3,200.00",
 		"gpu.a100-80g | 5,952 h | 21,427,200 unit-seconds | 0.00 / h | 0.00",
 		"gpu.h100-80g | 1,000 h | 3,600,000 unit-seconds | average 1.213756 / h | 1,213.76",
-		"tokens.trained | 2,345,678,901 |  | 3.50 / unit | 8,211.00",
+		"tokens.trained | 2,345,678,901 |  | average 0.0000035 / unit | 8,211.00",
 		"Commitment · gpu.a100-80g | 1 |  |  | 6,400.00",
 		"Allowance · gpu.h100-80g | 1 |  |  | -121.38",
 		"Minimum spend | 1 |  |  | 1,096.62",

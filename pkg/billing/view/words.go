@@ -16,7 +16,7 @@ type words struct {
 	Line, Description, Quantity     string
 	UnitPrice, Tax, Amount          string
 	Average, UpTo, Beyond           string
-	Packages, Late, Usage           string
+	Packages, Late                  string
 	Projects, Teams, Models         string
 	ModelVersions, Stages           string
 	None, OtherNames, OtherLines    string
@@ -51,7 +51,7 @@ var english = words{
 	Line: "#", Description: "Description", Quantity: "Quantity",
 	UnitPrice: "Unit price", Tax: "Tax", Amount: "Amount",
 	Average: "average", UpTo: "up to", Beyond: "beyond",
-	Packages: "sold in packages of", Late: "Late usage of", Usage: "Usage",
+	Packages: "sold in packages of", Late: "Late usage of",
 	Projects: "Projects", Teams: "Teams", Models: "Models",
 	ModelVersions: "Versions", Stages: "Stages",
 	None: "(none)", OtherNames: "others", OtherLines: "not attributed",
@@ -99,7 +99,7 @@ var chinese = words{
 	Line: "行", Description: "项目说明", Quantity: "数量",
 	UnitPrice: "单价", Tax: "税率", Amount: "金额",
 	Average: "平均", UpTo: "不超过", Beyond: "超出部分",
-	Packages: "按包销售，每包", Late: "迟到用量，所属账期", Usage: "用量",
+	Packages: "按包销售，每包", Late: "迟到用量，所属账期",
 	Projects: "项目", Teams: "团队", Models: "模型",
 	ModelVersions: "模型版本", Stages: "阶段",
 	None: "（未标注）", OtherNames: "个其他", OtherLines: "未归属",
