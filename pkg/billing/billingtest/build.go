@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/suanpan/suanpan/pkg/billing"
 	"github.com/suanpan/suanpan/pkg/money"
 )
 
-// exactPlaces is how many decimals unrounded amounts have.
-const exactPlaces = 12
+// The decimals of unrounded amounts and of quantities.
+const (
+	exactPlaces    = 12
+	quantityPlaces = 9
+)
 
 // seconds is how long what a price is for lasts; a price per unit is for one.
 var seconds = map[string]int64{"unit": 1, "second": 1, "hour": 3600, "day": 86400, "month": 2628000}
@@ -102,18 +104,10 @@ func split(quantity string, names ...any) []billing.Share {
 	for i := 0; i < len(names); i += 2 {
 		part := new(big.Rat).Mul(rat(quantity), big.NewRat(int64(names[i+1].(int)), 100))
 		shares = append(shares, billing.Share{
-			Name: names[i].(string), Quantity: trim(fixed(part, 9)),
+			Name: names[i].(string), Quantity: fixed(part, quantityPlaces),
 		})
 	}
 	return shares
-}
-
-// trim takes the zeros off the end of a fraction.
-func trim(decimal string) string {
-	if !strings.Contains(decimal, ".") {
-		return decimal
-	}
-	return strings.TrimSuffix(strings.TrimRight(decimal, "0"), ".")
 }
 
 // finish fills in the dates of the lines and all amounts.
@@ -159,10 +153,15 @@ func complete(d *billing.Document, l *billing.Line, tax *billing.LineTax) {
 	l.UsagePeriod = cmp.Or(l.UsagePeriod, d.Period)
 	l.Start, l.End = cmp.Or(l.Start, d.PeriodStart), cmp.Or(l.End, d.PeriodEnd)
 	l.Tax = tax
+	l.Quantity = fixed(rat(l.Quantity), quantityPlaces)
+	for i := range l.Tiers {
+		l.Tiers[i].Quantity = fixed(rat(l.Tiers[i].Quantity), quantityPlaces)
+	}
 	for i := range l.Details {
 		detail := &l.Details[i]
 		detail.UsagePeriod, detail.Start, detail.End = l.UsagePeriod, l.Start, l.End
 		detail.Tax = tax
+		detail.Quantity = fixed(rat(detail.Quantity), quantityPlaces)
 	}
 }
 

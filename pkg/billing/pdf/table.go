@@ -12,7 +12,7 @@ const (
 	amountEnd   = right
 	taxEnd      = amountEnd - 84*paper.Point
 	priceEnd    = taxEnd - 38*paper.Point
-	quantityEnd = priceEnd - 88*paper.Point
+	quantityEnd = priceEnd - 96*paper.Point
 	textStart   = left + 22*paper.Point
 	textEnd     = quantityEnd - 92*paper.Point
 	gutter      = 6 * paper.Point

@@ -73,11 +73,15 @@ func (v *viewer) days(l *billing.Line) string {
 }
 
 // exactly gives the quantity as it was measured, where it is shown in another unit.
-func (v *viewer) exactly(l *billing.Line) string {
+func (v *viewer) exactly(l *billing.Line) (string, error) {
 	if l.Unit != "unit-second" || seconds[l.Per] <= 1 {
-		return ""
+		return "", nil
 	}
-	return Group(l.Quantity) + " " + v.unitSecond
+	q, err := Amount(l.Quantity)
+	if err != nil {
+		return "", fmt.Errorf("read quantity: %w", err)
+	}
+	return Group(q.String()) + " " + v.unitSecond, nil
 }
 
 // price puts quantity, unit price and amount of a line into words.
@@ -90,9 +94,13 @@ func (v *viewer) price(l *billing.Line) (Price, error) {
 	if err != nil {
 		return Price{}, fmt.Errorf("read unit price: %w", err)
 	}
-	p := Price{Group(q), v.exactly(l), Group(atLeast(unit, l.Amount)), Group(l.Amount)}
+	exact, err := v.exactly(l)
+	if err != nil {
+		return Price{}, err
+	}
+	p := Price{Group(q), exact, Group(atLeast(unit, l.Amount)), Group(l.Amount)}
 	switch {
-	case l.Kind != billing.UsageLine && l.Quantity == "1":
+	case l.Kind != billing.UsageLine && q == "1":
 		p.UnitPrice = "" // a fee, or a sum: the amount says it all
 	case l.Average:
 		p.UnitPrice = v.Average + " " + Group(atLeast(average(unit), l.Amount))
