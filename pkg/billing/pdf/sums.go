@@ -127,7 +127,7 @@ func (s *sheet) charts() {
 func (s *sheet) chart(b *block, chart view.Chart, x, room int) {
 	const (
 		bar   = 7 * paper.Point
-		names = 78 * paper.Point
+		names = 96 * paper.Point
 		row   = 13 * paper.Point
 	)
 	amounts := 0
