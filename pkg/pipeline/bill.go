@@ -11,7 +11,8 @@ import (
 	"github.com/suanpan/suanpan/schemas"
 )
 
-// DefaultGrace is how long after its end a period is closed: by then its usage has come.
+// DefaultGrace is how long after its end a period is closed: by then its usage has come. For past
+// usage of a tenant that is new to the log it counts from the tenant's first record.
 const DefaultGrace = 48 * time.Hour
 
 // doubtDays is how long dead letters hold the documents of a period back.
@@ -41,6 +42,7 @@ type Biller struct {
 	checked bool            // that the log has all that the store knows
 	sent    map[PeriodKey]time.Time
 	first   []PeriodKey
+	records map[string]time.Time // first ones, by tenant
 	firstAt time.Time
 }
 
@@ -198,7 +200,11 @@ func (b *Biller) due(ctx context.Context, closes rating.Closes, now time.Time,
 		if err != nil {
 			return nil, fmt.Errorf("find the first periods of contracts: %w", err)
 		}
-		b.first, b.firstAt = first, now
+		records, err := b.config.Bills.FirstRecords(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("find the first records of tenants: %w", err)
+		}
+		b.first, b.records, b.firstAt = first, records, now
 	}
 	starts := make(map[PeriodKey]string)
 	for _, k := range b.first {
@@ -208,6 +214,9 @@ func (b *Biller) due(ctx context.Context, closes rating.Closes, now time.Time,
 	until := now.Add(-b.config.Grace).Unix()
 	var due []rating.Close
 	for _, k := range sortedPeriods(starts) {
+		if b.records[k.Tenant].Unix() > until && !b.records[k.Tenant].IsZero() {
+			continue // its past is still being loaded
+		}
 		for period := starts[k]; ; period = rating.NextPeriod(period) {
 			from, end, ok := b.config.Prices.Catalog.PeriodBounds(k.Tenant, k.Contract, period)
 			if !ok || end > until {

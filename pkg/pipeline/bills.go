@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"time"
 
 	"github.com/suanpan/suanpan/pkg/billing"
 	"github.com/suanpan/suanpan/pkg/rating"
@@ -15,6 +16,8 @@ type Bills interface {
 	// FirstPeriods returns the first usage period of every contract that has rows, and of every
 	// tenant that has rows without a contract. Period is that period.
 	FirstPeriods(ctx context.Context) ([]PeriodKey, error)
+	// FirstRecords returns when the log had the first record of every tenant.
+	FirstRecords(ctx context.Context) (map[string]time.Time, error)
 	// Uses returns what the charges of contracts have in billing periods, each list in the order of
 	// its charges; see [rating.Use]. Rows of later billing periods do not count.
 	Uses(ctx context.Context, periods []PeriodKey) (map[PeriodKey][]rating.Use, error)
