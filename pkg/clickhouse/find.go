@@ -43,14 +43,96 @@ func (s *Store) Find(ctx context.Context, need *rating.Need) (*rating.Known, err
 	}
 	charges := make(map[rating.Charge]*rating.Charge)
 	for _, keys := range lists(hourTuples(need.Hours)) {
-		if err := s.findVoids(ctx, keys, known); err != nil {
-			return nil, fmt.Errorf("find voids: %w", err)
+		if err := s.findOf(ctx, "(tenant, hour, session) IN ("+keys+")", known, charges); err != nil {
+			return nil, err
 		}
-		if err := s.findHours(ctx, keys, known, charges); err != nil {
-			return nil, fmt.Errorf("find hours: %w", err)
+	}
+	for _, span := range need.Spans {
+		if err := s.findSpan(ctx, span, known, charges); err != nil {
+			return nil, err
 		}
 	}
 	return known, nil
+}
+
+// findOf finds voids and hours for which a condition holds.
+func (s *Store) findOf(ctx context.Context, where string, known *rating.Known,
+	charges map[rating.Charge]*rating.Charge,
+) error {
+	if err := s.findVoids(ctx, where, known); err != nil {
+		return fmt.Errorf("find voids: %w", err)
+	}
+	if err := s.findHours(ctx, where, known, charges); err != nil {
+		return fmt.Errorf("find hours: %w", err)
+	}
+	return nil
+}
+
+// findSpan finds all that a tenant has in some hours: rows, their sessions, and what was consumed.
+func (s *Store) findSpan(ctx context.Context, span rating.HourSpan, known *rating.Known,
+	charges map[rating.Charge]*rating.Charge,
+) error {
+	hours := fmt.Sprintf("tenant = %s AND hour >= %d AND hour < %d", quote(span.Tenant), span.From,
+		span.Until)
+	if err := s.findOf(ctx, hours, known, charges); err != nil {
+		return err
+	}
+	sessions := make(map[rating.SessionKey]bool)
+	for i := range known.Hours {
+		sessions[known.Hours[i].SessionKey] = true
+	}
+	for i := range known.Voids {
+		sessions[known.Voids[i].SessionKey] = true
+	}
+	for i := range known.Sessions {
+		delete(sessions, known.Sessions[i].SessionKey) // found already
+	}
+	for _, keys := range lists(sessionTuples(sessions)) {
+		if err := s.findSessions(ctx, keys, known); err != nil {
+			return fmt.Errorf("find sessions: %w", err)
+		}
+	}
+	if err := s.findConsumed(ctx, span, known, charges); err != nil {
+		return fmt.Errorf("find consumed: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) findConsumed(ctx context.Context, span rating.HourSpan, known *rating.Known,
+	charges map[rating.Charge]*rating.Charge,
+) error {
+	query := fmt.Sprintf(`SELECT source, id, sku, toString(reinterpret(quantity, 'Int128')), charge,
+		billing_period, day, time, project, purchase, region, mapKeys(labels), mapValues(labels),
+		partition, offset FROM consumed FINAL
+		WHERE tenant = %s AND time >= %d AND time < %d`, quote(span.Tenant), span.From, span.Until)
+	return s.each(ctx, query, func(row scanner) error {
+		r := rating.ConsumedRow{Tenant: span.Tenant}
+		var nano, key string
+		var at time.Time
+		var day uint16
+		var partition int32
+		var names, values []string
+		if err := row.Scan(&r.Source, &r.ID, &r.SKU, &nano, &key, &r.Billing, &day, &at, &r.Project,
+			&r.Purchase, &r.Region, &names, &values, &partition, &r.Offset); err != nil {
+			return err
+		}
+		charge, err := rating.ParseCharge(span.Tenant, key)
+		if err == nil {
+			r.Nano, err = nanoOf(nano)
+		}
+		if err != nil {
+			return fmt.Errorf("event %q: %w", r.ID, err)
+		}
+		if charges[charge] == nil {
+			charges[charge] = &charge
+		}
+		r.Charge, r.Day, r.At, r.Partition = charges[charge], int64(day), at.Unix(), int(partition)
+		for i := range names {
+			r.Labels = append(r.Labels, metering.Label{Key: names[i], Value: values[i]})
+		}
+		known.Consumed = append(known.Consumed, r)
+		return nil
+	})
 }
 
 // sessionTuples prints keys in the order of the tables.
@@ -111,9 +193,8 @@ func (s *Store) findSessions(ctx context.Context, keys string, known *rating.Kno
 	})
 }
 
-func (s *Store) findVoids(ctx context.Context, keys string, known *rating.Known) error {
-	query := `SELECT tenant, hour, session, seconds FROM voids FINAL
-		WHERE (tenant, hour, session) IN (` + keys + `)`
+func (s *Store) findVoids(ctx context.Context, where string, known *rating.Known) error {
+	query := `SELECT tenant, hour, session, seconds FROM voids FINAL WHERE ` + where
 	return s.each(ctx, query, func(row scanner) error {
 		var r rating.VoidRow
 		var hour time.Time
@@ -133,21 +214,23 @@ func (s *Store) findVoids(ctx context.Context, keys string, known *rating.Known)
 	})
 }
 
-func (s *Store) findHours(ctx context.Context, keys string, known *rating.Known,
+func (s *Store) findHours(ctx context.Context, where string, known *rating.Known,
 	charges map[rating.Charge]*rating.Charge,
 ) error {
 	query := `SELECT tenant, hour, session, sku, held, used, voided, seg_kind, seg_charge,
-		seg_billing_period, seg_day, seg_from, seg_to, seg_seconds
-		FROM hours FINAL WHERE (tenant, hour, session) IN (` + keys + `)`
+		seg_billing_period, seg_day, seg_from, seg_to, seg_seconds, version
+		FROM hours FINAL WHERE ` + where
 	return s.each(ctx, query, func(row scanner) error {
 		var r rating.Row
 		var c storedSegments
 		var hour time.Time
+		var version uint64
 		if err := row.Scan(&r.Tenant, &hour, &r.Session, &r.SKU, &r.Milli, &c.used, &c.voided,
-			&c.kinds, &c.charges, &c.billing, &c.days, &c.from, &c.to, &c.seconds); err != nil {
+			&c.kinds, &c.charges, &c.billing, &c.days, &c.from, &c.to, &c.seconds,
+			&version); err != nil {
 			return err
 		}
-		r.Hour = hour.Unix()
+		r.Hour, r.Rerated = hour.Unix(), rating.ReratedOf(version)
 		if err := c.into(&r, charges); err != nil {
 			return fmt.Errorf("hour %s of session %q, SKU %q of tenant %q: %w",
 				hour.UTC().Format(time.RFC3339), r.Session, r.SKU, r.Tenant, err)
@@ -197,7 +280,7 @@ func (c *storedSegments) into(r *rating.Row, charges map[rating.Charge]*rating.C
 			Kind: rating.SegmentKind(c.kinds[i]), Charge: shared, Billing: c.billing[i],
 			Day: int64(c.days[i]), From: c.from[i], To: c.to[i], Seconds: c.seconds[i],
 		}
-		if g.Kind > rating.VoidSegment || g.From >= g.To || int64(g.To) > metering.Hour ||
+		if g.Kind > rating.VoidReversed || g.From >= g.To || int64(g.To) > metering.Hour ||
 			g.Seconds == 0 || g.Seconds > g.To-g.From {
 			return fmt.Errorf("segment %d is not one: kind %d, [%d, %d) with %d seconds", i, g.Kind,
 				g.From, g.To, g.Seconds)

@@ -304,6 +304,6 @@ func TestFind_refusesRowsThatCannotBe(t *testing.T) {
 	f("voided", "[0,3601]", "not in order")
 	f(segment, "[0],[],['2026-01'],[1],[0],[1],[1]", "arrays of 1 and 0 values")
 	f(segment, "[0],['x'],['2026-01'],[1],[0],[1],[1]", "has 1 parts, not 11")
-	f(segment, "[2],["+charge+"],['2026-01'],[1],[0],[1],[1]", "segment 0 is not one")
+	f(segment, "[4],["+charge+"],['2026-01'],[1],[0],[1],[1]", "segment 0 is not one")
 	f(segment, "[0],["+charge+"],['2026-01'],[1],[0],[1],[2]", "segment 0 is not one")
 }

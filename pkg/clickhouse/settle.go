@@ -117,7 +117,7 @@ func (s *Store) AllSums(ctx context.Context, tenant, period string) (rating.Sums
 func (s *Store) sum(ctx context.Context, rows, hours, where string, sums rating.Sums) error {
 	query := `SELECT tenant, charge, toString(sum(nano)) FROM (
 			SELECT tenant, charge,
-				toInt128(held) * 1000000 * if(kind = 0, 1, -1) * seconds AS nano
+				toInt128(held) * 1000000 * if(kind IN (0, 3), 1, -1) * seconds AS nano
 			FROM (SELECT tenant, held, seg_charge, seg_kind, seg_seconds FROM hours FINAL
 				WHERE ` + rows + hours + `)
 			ARRAY JOIN seg_charge AS charge, seg_kind AS kind, seg_seconds AS seconds

@@ -26,6 +26,9 @@ var (
 	_ pipeline.Archive     = (*Store)(nil)
 	_ pipeline.Rows        = (*Store)(nil)
 	_ pipeline.Settlements = (*Store)(nil)
+	_ pipeline.Bills       = (*Store)(nil)
+	_ pipeline.Evidence    = (*Store)(nil)
+	_ pipeline.Rerater     = (*Store)(nil)
 )
 
 // DefaultDatabase is used where [Config.URL] names none.

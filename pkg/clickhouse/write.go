@@ -13,7 +13,7 @@ import (
 )
 
 // Write writes changed rows durably: sessions first, then voids, consumed and hours, each in one
-// statement, and hours in one for each month. After an error any part of them may have been
+// statement, hours in one for each month, and then re-ratings and closes. After an error any part of them may have been
 // written, or may yet be; writing them again is right.
 func (s *Store) Write(ctx context.Context, changes *rating.Changes) error {
 	if err := s.writeSessions(ctx, changes.Sessions); err != nil {
@@ -30,7 +30,10 @@ func (s *Store) Write(ctx context.Context, changes *rating.Changes) error {
 			return err
 		}
 	}
-	return nil
+	if err := s.writeRerates(ctx, changes.Rerates); err != nil {
+		return err
+	}
+	return s.writeCloses(ctx, changes.Closes)
 }
 
 // byMonth splits rows by the partitions that they are kept in: an insert into several of them may

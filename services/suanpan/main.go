@@ -85,7 +85,8 @@ line of the YAML file that --config names. Exit codes: 0 done, 1 failed, 2 wrong
 	add("run", serveCommand(), archiverCommand(), raterCommand(), settlerCommand(), billerCommand(),
 		embeddedCommand(), migrateCommand())
 	add("use", applyCommand(), getCommand(), sendCommand(), replayCommand(), summaryCommand(),
-		deadLetterCommand())
+		deadLetterCommand(), closeCommand(), invoiceCommand(), creditNoteCommand(), verifyCommand(),
+		rerateCommand())
 	add("offline", rateCommand(), billCommand())
 	root.AddCommand(versionCommand())
 	return root

@@ -1,0 +1,167 @@
+package clickhouse
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/metering"
+	"github.com/suanpan/suanpan/pkg/pipeline"
+	"github.com/suanpan/suanpan/pkg/rating"
+)
+
+// close rates the close of a month of a tenant, in Shanghai.
+func (w *world) close(t *testing.T, tenant string, month time.Month) {
+	t.Helper()
+	zone := time.FixedZone("", 8*3600)
+	w.offset++
+	e := metering.Event{
+		Kind: metering.PeriodClose, Tenant: tenant, CatalogOffset: 17, MarketOffset: w.offset,
+		Start: metering.InstantOf(time.Date(2026, month, 1, 0, 0, 0, 0, zone).Unix()),
+		End:   metering.InstantOf(time.Date(2026, month+1, 1, 0, 0, 0, 0, zone).Unix()),
+	}
+	at := rating.Position{Partition: 3, Offset: w.offset}
+	if why := w.rater.Rate(&e, at, metering.InstantOf(1_900_000_000)); why != nil {
+		t.Fatal(why)
+	}
+	w.drain()
+}
+
+// Property: what documents are made of is in the store as it is in the ledger.
+func TestBills_equalTheLedger(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s, l, w := store(t), rating.NewLedger(), newWorld(t, 1000+seed)
+			w.run(t, 150)
+			w.close(t, "acme", time.January)
+			w.run(t, 100)
+			w.close(t, "acme", time.February)
+			w.close(t, "蓝-co", time.January)
+			w.run(t, 60)
+			w.write(t, s, l)
+			sameBills(t, s, l)
+		})
+	}
+}
+
+func sameBills(t *testing.T, s *Store, l *rating.Ledger) {
+	t.Helper()
+	closes, err := s.Closes(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(l.Closes().Sorted(), closes, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("Closes differs (-ledger +store):\n%s", diff)
+	}
+	want := make(map[pipeline.PeriodKey][]rating.Use)
+	var keys []pipeline.PeriodKey
+	for _, a := range l.Accounts() {
+		for _, period := range a.Periods() {
+			key := pipeline.PeriodKey{Tenant: a.Tenant, Contract: a.Contract, Period: period}
+			keys, want[key] = append(keys, key), a.Uses(period)
+		}
+	}
+	if len(keys) < 4 {
+		t.Fatalf("the world has only the periods %v", keys)
+	}
+	got, err := s.Uses(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want, got, gocmp.Comparer(func(a, b metering.Quantity) bool {
+		return a == b
+	})); diff != "" {
+		t.Errorf("Uses differs (-ledger +store):\n%s", diff)
+	}
+	var lines []string
+	err = s.RowLines(t.Context(), keys, func(of pipeline.PeriodKey, line rating.RowLine) error {
+		if line.Billing != of.Period || line.Charge.Contract != of.Contract {
+			t.Errorf("a line of %s is visited for %v", line.Charge.Key(), of)
+		}
+		lines = append(lines, of.Period+line.Charge.Tenant+line.Text)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines := make([]string, 0, len(lines))
+	for _, line := range l.RowLines() {
+		wantLines = append(wantLines, line.Billing+line.Charge.Tenant+line.Text)
+	}
+	slices.SortStableFunc(wantLines, func(a, b string) int {
+		return slices.Compare([]string{a[:7]}, []string{b[:7]})
+	})
+	if diff := gocmp.Diff(wantLines, lines); diff != "" {
+		t.Errorf("RowLines differs (-ledger +store):\n%s", diff)
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	s := store(t)
+	invoice := billing.Entry{
+		Document: billing.Document{
+			Schema: billing.Schema, Type: billing.Invoice, Tenant: "acme", Period: "2026-01",
+			Currency: "CNY", Lines: []billing.Line{{SKU: "<gpu> & 'x'"}}, Subtotal: "10.00",
+			TaxTotal: "0.60", Total: "10.60", Due: "10.60", UnroundedTotal: "10.001000000000",
+			Notes: []string{}, Taxes: []billing.Tax{}, Prepaid: []billing.Paid{},
+		},
+		Status: billing.Held, Why: []string{"it is large", "and odd"}, Place: 1, Offset: 7,
+		At: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
+	}
+	invoice.ID = invoice.Document.ID()
+	note := invoice
+	note.Type, note.Number, note.Status, note.Place, note.Why = billing.CreditNote, "CN-1", billing.Issued, 2, nil
+	note.Cites = &billing.Citation{Key: invoice.ID, ID: "c1"}
+	note.ID = note.Document.ID()
+	issued := invoice
+	issued.Number, issued.Status, issued.Offset, issued.By = "INV-2026-1", billing.Issued, 9, "ann"
+	issued.Reason, issued.Why = "it is right", nil
+	write := func(entries ...billing.Entry) {
+		t.Helper()
+		if err := s.WriteDocuments(t.Context(), entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := func(filter EntryFilter, want ...billing.Entry) {
+		t.Helper()
+		var got []billing.Entry
+		err := s.Entries(t.Context(), filter, func(e *billing.Entry) error {
+			got = append(got, *e)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("documents for %+v (-want +got):\n%s", filter, diff)
+		}
+	}
+	write(issued, note)
+	write(invoice) // an older state, written again
+	f(EntryFilter{}, issued, note)
+	f(EntryFilter{Name: "INV-2026-1"}, issued)
+	f(EntryFilter{Name: "acme,,CNY,2026-01"}, issued)
+	f(EntryFilter{Name: "acme,,CNY,2026-01,c1"}, note)
+	f(EntryFilter{Type: "credit_note", Tenant: "acme", Period: "2026-01", Status: "issued"}, note)
+	f(EntryFilter{Tenant: "blue"})
+	if n, err := s.Issued(t.Context()); err != nil || n != 2 {
+		t.Errorf("%d documents are issued, %v, want 2", n, err)
+	}
+	var total string
+	if err := s.conn.QueryRow(t.Context(),
+		"SELECT toString(sum(total)) FROM invoices").Scan(&total); err != nil || total != "0" {
+		t.Errorf("invoice and credit note sum to %s, %v, want 0", total, err)
+	}
+	var lines uint64
+	if err := s.conn.QueryRow(t.Context(), "SELECT count() FROM invoice_lines").Scan(&lines); err != nil {
+		t.Error(err)
+	}
+	if lines != 2 {
+		t.Errorf("there are %d lines, want 2", lines)
+	}
+}
