@@ -16,6 +16,7 @@ import (
 	"github.com/suanpan/suanpan/pkg/billing/csv"
 	"github.com/suanpan/suanpan/pkg/billing/html"
 	"github.com/suanpan/suanpan/pkg/billing/pdf"
+	"github.com/suanpan/suanpan/pkg/billing/ubl"
 	"github.com/suanpan/suanpan/pkg/clickhouse"
 	"github.com/suanpan/suanpan/pkg/daemon"
 	"github.com/suanpan/suanpan/services/fonts"
@@ -33,6 +34,7 @@ func renderings() map[string]rendering {
 		"csv":  {".csv", csv.Render},
 		"html": {".html", html.Render},
 		"pdf":  {".pdf", renderPDF()},
+		"ubl":  {".xml", ubl.Render},
 	}
 }
 
