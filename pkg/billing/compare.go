@@ -91,3 +91,6 @@ func flatten(path string, node any, out map[string]string) {
 		out[path] = fmt.Sprintf("%v", n)
 	}
 }
+
+// LateID is the ID of the credit notes that late events make with the close of a billing period.
+func LateID(period string) string { return latePrefix + period }
