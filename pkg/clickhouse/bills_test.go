@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,23 +11,60 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/metering"
 	"github.com/suanpan/suanpan/pkg/pipeline"
 	"github.com/suanpan/suanpan/pkg/rating"
 )
 
-// close rates the close of a month of a tenant, in Shanghai.
-func (w *world) close(t *testing.T, tenant string, month time.Month) {
+// close rates the close of a month of a tenant's contract, in Shanghai.
+func (w *world) close(t *testing.T, tenant, contract string, month time.Month) {
 	t.Helper()
 	zone := time.FixedZone("", 8*3600)
-	w.offset++
-	e := metering.Event{
-		Kind: metering.PeriodClose, Tenant: tenant, CatalogOffset: 17, MarketOffset: w.offset,
-		Start: metering.InstantOf(time.Date(2026, month, 1, 0, 0, 0, 0, zone).Unix()),
-		End:   metering.InstantOf(time.Date(2026, month+1, 1, 0, 0, 0, 0, zone).Unix()),
+	w.obey(t, &metering.Event{
+		Kind: metering.PeriodClose, Tenant: tenant, Contract: contract, CatalogOffset: 17,
+		MarketOffset: w.offset,
+		Start:        metering.InstantOf(time.Date(2026, month, 1, 0, 0, 0, 0, zone).Unix()),
+		End:          metering.InstantOf(time.Date(2026, month+1, 1, 0, 0, 0, 0, zone).Unix()),
+	})
+}
+
+// rerate prices half a day of a tenant anew, by the book's version that began in its midst.
+func (w *world) rerate(t *testing.T, tenant string) {
+	t.Helper()
+	documents, err := catalog.Parse("world.yaml", []byte(worldCatalog+"---"+strings.ReplaceAll(
+		worldCatalog[strings.Index(worldCatalog, "\nkind: PriceBook"):strings.Index(worldCatalog,
+			"---\nkind: Contract")], `effective_from: "2025-12-01`, `effective_from: "2026-02-01`)))
+	if err != nil {
+		t.Fatal(err)
 	}
+	amended, err := catalog.New(documents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rater.Obey(func(int64) *catalog.Catalog { return amended })
+	stored := rating.NewLedger()
+	for i := range w.changes {
+		stored.Apply(&w.changes[i])
+	}
+	e := &metering.Event{
+		Kind: metering.Rerate, Tenant: tenant, CatalogOffset: 23,
+		Start: metering.Instant(worldStart.UnixNano()),
+		End:   metering.Instant(worldStart.Add(12 * time.Hour).UnixNano()),
+	}
+	need := new(rating.Need)
+	w.rater.Need(e, need)
+	if err := w.rater.Load(need, stored.Find(need)); err != nil {
+		t.Fatal(err)
+	}
+	w.obey(t, e)
+}
+
+func (w *world) obey(t *testing.T, e *metering.Event) {
+	t.Helper()
+	w.offset++
 	at := rating.Position{Partition: 3, Offset: w.offset}
-	if why := w.rater.Rate(&e, at, metering.InstantOf(1_900_000_000)); why != nil {
+	if why := w.rater.Rate(e, at, metering.InstantOf(1_900_000_000)); why != nil {
 		t.Fatal(why)
 	}
 	w.drain()
@@ -38,14 +76,50 @@ func TestBills_equalTheLedger(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s, l, w := store(t), rating.NewLedger(), newWorld(t, 1000+seed)
 			w.run(t, 150)
-			w.close(t, "acme", time.January)
+			w.close(t, "acme", "", time.January)
 			w.run(t, 100)
-			w.close(t, "acme", time.February)
-			w.close(t, "蓝-co", time.January)
+			w.close(t, "acme", "", time.February)
+			w.close(t, "蓝-co", "", time.January)
+			w.close(t, "acme", "term", time.February)
+			w.run(t, 60)
+			w.rerate(t, "acme")
+			w.close(t, "acme", "", time.March)
 			w.run(t, 60)
 			w.write(t, s, l)
+			w.mustHaveAll(t, l)
 			sameBills(t, s, l)
 		})
+	}
+}
+
+// mustHaveAll fails where the world lacks something that makes sums hard.
+func (w *world) mustHaveAll(t *testing.T, l *rating.Ledger) {
+	t.Helper()
+	var negative, late, contract int
+	var names [rating.Dimensions]int
+	for _, line := range l.RowLines() {
+		if line.Text[0] == 'h' && strings.Split(line.Text, "\t")[2] != "0" {
+			negative++
+		}
+		if line.Billing > line.Charge.Period {
+			late++
+		}
+		if line.Charge.Contract != "" {
+			contract++
+		}
+	}
+	for _, a := range l.Accounts() {
+		for _, period := range a.Periods() {
+			for _, u := range a.Uses(period) {
+				for d, parts := range u.Parts {
+					names[d] = max(names[d], len(parts))
+				}
+			}
+		}
+	}
+	if negative == 0 || late == 0 || contract == 0 || len(l.Rerates()) == 0 || slices.Min(names[:]) < 2 {
+		t.Fatalf("the world has %d negative segments, %d late ones, %d of a contract, %d re-ratings, "+
+			"and the dimensions have %d names", negative, late, contract, len(l.Rerates()), names)
 	}
 }
 
@@ -149,6 +223,9 @@ func TestDocuments(t *testing.T) {
 	f(EntryFilter{Name: "acme,,CNY,2026-01,c1"}, note)
 	f(EntryFilter{Type: "credit_note", Tenant: "acme", Period: "2026-01", Status: "issued"}, note)
 	f(EntryFilter{Tenant: "blue"})
+	if last, err := s.Written(t.Context()); err != nil || last != 9 {
+		t.Errorf("the newest state is at %d, %v, want 9", last, err)
+	}
 	if n, err := s.Issued(t.Context()); err != nil || n != 2 {
 		t.Errorf("%d documents are issued, %v, want 2", n, err)
 	}

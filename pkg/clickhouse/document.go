@@ -90,7 +90,9 @@ func (s *Store) Entries(ctx context.Context, filter EntryFilter, visit func(*bil
 ) error {
 	where := []string{"1"}
 	for _, c := range []struct{ column, value string }{
-		{"tenant", filter.Tenant}, {"period", filter.Period}, {"status", filter.Status},
+		{"tenant", filter.Tenant},
+		{"period", filter.Period},
+		{"status", filter.Status},
 		{"type", filter.Type},
 	} {
 		if c.value != "" {
@@ -153,4 +155,14 @@ func (s *Store) Issued(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("count issued documents: %w", err)
 	}
 	return int64(n), nil
+}
+
+// Written is the position of the newest state of any document; -1 if there is none.
+func (s *Store) Written(ctx context.Context) (int64, error) {
+	var last int64
+	err := s.conn.QueryRow(ctx, "SELECT if(count() = 0, -1, max(offset)) FROM documents").Scan(&last)
+	if err != nil {
+		return 0, fmt.Errorf("find the newest document: %w", err)
+	}
+	return last, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/billing"
@@ -128,6 +129,13 @@ func (b *Biller) sync(ctx context.Context, report *BillReport) error {
 		if issued > b.book.Issued() {
 			return fmt.Errorf("%w: %d, not %d", ErrLogTooShort, b.book.Issued(), issued)
 		}
+		written, err := b.config.Bills.Written(ctx)
+		if err != nil {
+			return fmt.Errorf("find the newest document: %w", err)
+		}
+		b.entries = slices.DeleteFunc(b.entries, func(e billing.Entry) bool {
+			return e.Offset <= written // another biller wrote it, or this one before it restarted
+		})
 		b.checked = true
 	}
 	if len(b.entries) == 0 {

@@ -188,6 +188,14 @@ func (o *office) Issued(context.Context) (int64, error) {
 	return n, nil
 }
 
+func (o *office) Written(context.Context) (int64, error) {
+	last := int64(-1)
+	for _, e := range o.entries {
+		last = max(last, e.Offset)
+	}
+	return last, nil
+}
+
 // settle steps billers, in turns, until there is nothing to do.
 func (o *office) settle(billers ...*Biller) {
 	o.t.Helper()

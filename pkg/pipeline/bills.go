@@ -36,6 +36,9 @@ type Bills interface {
 	WriteDocuments(ctx context.Context, documents []Document) error
 	// Issued counts the documents that have a number.
 	Issued(ctx context.Context) (int64, error)
+	// Written is the position of the newest state of any document; -1 if there is none. Documents are
+	// written in the order of their positions, so all before it are there, too.
+	Written(ctx context.Context) (int64, error)
 }
 
 // Doubts are what speaks against issuing an invoice.

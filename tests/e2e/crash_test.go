@@ -15,7 +15,7 @@ import (
 
 const (
 	crashSeed  = 7
-	crashKills = 21
+	crashKills = 24
 	// sessionTimeout is how long a member of a consumer group may be silent, see pkg/kafka.
 	sessionTimeout = 10 * time.Second
 )
@@ -24,6 +24,7 @@ const (
 type fleet struct {
 	events  []string
 	summary string
+	items   string // JSON lines
 }
 
 // newFleet applies the example catalog and returns a fleet's usage.
@@ -39,10 +40,13 @@ func newFleet(t *testing.T, s *system, days int) fleet {
 		t.Fatal(err)
 	}
 	write(t, s.path("fleet.jsonl"), string(market)+usage)
+	offline := []string{
+		"rate", "--catalog", example + "catalog.yaml", "--events", s.path("fleet.jsonl"),
+	}
 	f := fleet{
-		events: strings.SplitAfter(strings.TrimSuffix(usage, "\n"), "\n"),
-		summary: s.run("rate", "--catalog", example+"catalog.yaml", "--events",
-			s.path("fleet.jsonl"), "--summary"),
+		events:  strings.SplitAfter(strings.TrimSuffix(usage, "\n"), "\n"),
+		summary: s.run(append(offline, "--summary")...),
+		items:   s.run(offline...),
 	}
 	if len(f.events) < 1000 || strings.Count(f.summary, "\n") < 20 {
 		t.Fatalf("the fleet has only %d events and this summary:\n%s", len(f.events), f.summary)
@@ -80,19 +84,23 @@ func sent(t *testing.T, done <-chan string) {
 	}
 }
 
-// TestCrash kills the rater, the archiver and ClickHouse at moments that a seed chooses, while a
-// fleet's usage comes in.
+// TestCrash kills the rater, the archiver, the settler and ClickHouse at moments that a seed
+// chooses, while a fleet's usage comes in.
 func TestCrash(t *testing.T) {
 	onBrokers(t, func(t *testing.T, s *system) {
 		f := newFleet(t, s, 2)
 		s.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms",
 			"--flush-rows", "2000")
 		s.startService("archiver", "archiver")
+		s.startService("settler", "settler", "--every", "200ms")
 		done := f.sendSlowly(s, 20, 300*time.Millisecond)
 		random := rand.New(rand.NewPCG(crashSeed, 0))
+		victims := []string{
+			"rater", "rater", "rater", "archiver", "archiver", "clickhouse", "clickhouse", "settler",
+		}
 		kills := make(map[string]int)
 		for range crashKills {
-			name := []string{"rater", "rater", "archiver", "clickhouse"}[random.IntN(4)]
+			name := victims[random.IntN(len(victims))]
 			if name == "rater" {
 				// A rater that starts needs a while to join; killed at once it would do nothing.
 				time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
@@ -103,14 +111,20 @@ func TestCrash(t *testing.T) {
 			kills[name]++
 		}
 		t.Logf("killed %v", kills)
-		for _, name := range []string{"rater", "archiver", "clickhouse"} {
-			if kills[name] < 3 {
+		for name, least := range map[string]int{
+			"rater": 5, "archiver": 3, "clickhouse": 4, "settler": 2,
+		} {
+			if kills[name] < least {
 				t.Errorf("%s was killed %d times only: choose another seed", name, kills[name])
 			}
 		}
 		sent(t, done)
 		s.waitSummary(f.summary, 3*time.Minute)
 		s.waitArchive(len(f.events), 3*time.Minute)
+		checkLineItems(t, s, f.items)
+		if got := s.letters("--limit", "10"); got != "" {
+			t.Errorf("there are dead letters:\n%s", got)
+		}
 	})
 }
 
@@ -138,98 +152,4 @@ func TestRaters(t *testing.T) {
 		s.stop("rater 2")
 		s.stop("rater 3")
 	})
-}
-
-// TestOutage takes ClickHouse away for a while: nothing is committed, the rater and the archiver
-// live and stay small, and afterwards nothing is missing.
-func TestOutage(t *testing.T) {
-	outage := time.Minute
-	if text := os.Getenv("SUANPAN_E2E_OUTAGE"); text != "" {
-		var err error
-		if outage, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := newSystem(t, "embedded")
-	f := newFleet(t, s, 3)
-	s.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms")
-	s.startService("archiver", "archiver")
-	done := f.sendSlowly(s, 30, 300*time.Millisecond)
-	time.Sleep(2 * time.Second)
-	s.kill("clickhouse")
-	began := time.Now()
-	time.Sleep(2 * time.Second) // whatever was under way has failed by now
-	before := s.metric("rater", "suanpan_rater_commits_total")
-	var peak int64
-	for time.Since(began) < outage {
-		for _, name := range []string{"rater", "archiver"} {
-			select {
-			case <-s.services[name].done:
-				t.Fatalf("%s ended without ClickHouse: %v", name, s.services[name].err)
-			default:
-			}
-			peak = max(peak, residentBytes(t, s.services[name].cmd.Process.Pid))
-		}
-		time.Sleep(time.Second)
-	}
-	if after := s.metric("rater", "suanpan_rater_commits_total"); after != before {
-		t.Errorf("the rater committed without ClickHouse: %s commits, then %s", before, after)
-	}
-	if peak > 1<<30 {
-		t.Errorf("a service took %d MiB", peak>>20)
-	}
-	t.Logf("without ClickHouse for %s: at most %d MiB resident", outage, peak>>20)
-	s.launch("clickhouse")
-	sent(t, done)
-	s.waitSummary(f.summary, 2*time.Minute)
-	s.waitArchive(len(f.events), 2*time.Minute)
-}
-
-// TestBrokerCrash kills the embedded Kafka right after it acknowledged: what it acknowledged is
-// there afterwards.
-func TestBrokerCrash(t *testing.T) {
-	s := newSystem(t, "embedded")
-	f := newFleet(t, s, 1)
-	for i := range 4 {
-		part := f.events[i*len(f.events)/4 : (i+1)*len(f.events)/4]
-		s.runWith(strings.Join(part, ""), "send", "-")
-		s.kill("kafka")
-		s.launch("kafka")
-		s.waitFor("the embedded Kafka", func() error { return dial(s.kafka) })
-	}
-	s.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms")
-	s.startService("archiver", "archiver")
-	s.waitSummary(f.summary, time.Minute)
-	s.waitArchive(len(f.events), time.Minute)
-}
-
-// metric returns the value of a metric of a service, as text.
-func (s *system) metric(service, name string) string {
-	s.t.Helper()
-	for line := range strings.Lines(get(s.t, "http://"+s.services[service].admin+"/metrics")) {
-		if rest, ok := strings.CutPrefix(line, name+" "); ok {
-			return strings.TrimSpace(rest)
-		}
-	}
-	s.t.Fatalf("%s has no metric %s", service, name)
-	return ""
-}
-
-func residentBytes(t *testing.T, pid int) int64 {
-	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Logf("resident memory not known: %v", err)
-		return 0
-	}
-	for line := range strings.Lines(string(data)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
-			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kib << 10
-		}
-	}
-	return 0
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +29,7 @@ import (
 const (
 	startTimeout = 60 * time.Second
 	runTimeout   = 2 * time.Minute
+	stopTimeout  = 15 * time.Second // of a service that was asked to end
 )
 
 // binary is the built command.
@@ -54,10 +57,14 @@ func buildAndRun(m *testing.M) int {
 // brokers are the kinds of Kafka that every test runs on, with the same assertions.
 var brokers = []string{"embedded", "apache"}
 
-// onBrokers runs a test on each kind of Kafka.
+// onBrokers runs a test on each kind of Kafka, beside other tests that do so.
 func onBrokers(t *testing.T, test func(t *testing.T, s *system)) {
+	t.Parallel()
 	for _, kind := range brokers {
-		t.Run(kind, func(t *testing.T) { test(t, newSystem(t, kind)) })
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, newSystem(t, kind))
+		})
 	}
 }
 
@@ -65,8 +72,9 @@ func onBrokers(t *testing.T, test func(t *testing.T, s *system)) {
 type system struct {
 	t          *testing.T
 	dir        string
-	kafka      string // host:port
-	clickhouse string // host:port
+	apache     *kafkatest.Broker // nil: the embedded Kafka
+	kafka      string            // host:port
+	clickhouse string            // host:port
 	services   map[string]*service
 }
 
@@ -91,7 +99,8 @@ func newSystem(t *testing.T, kind string) *system {
 	s := &system{t: t, dir: t.TempDir(), services: make(map[string]*service)}
 	t.Cleanup(s.end)
 	if kind == "apache" {
-		s.kafka = kafkatest.Start(t).Addr()
+		s.apache = kafkatest.Start(t)
+		s.kafka = s.apache.Addr()
 	} else {
 		s.kafka = freeAddress(t)
 		admin := freeAddress(t)
@@ -126,6 +135,12 @@ func (s *system) startService(name, command string, args ...string) {
 
 func (s *system) start(name, admin string, args ...string) {
 	s.t.Helper()
+	s.startProcess(name, admin, append([]string{binary}, args...)...)
+}
+
+// startProcess starts a program with its arguments.
+func (s *system) startProcess(name, admin string, args ...string) {
+	s.t.Helper()
 	v := &service{args: args, admin: admin, log: s.path(name + ".log")}
 	s.services[name] = v
 	s.launch(name)
@@ -139,7 +154,7 @@ func (s *system) launch(name string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	v.cmd = exec.Command(binary, v.args...)
+	v.cmd = exec.Command(v.args[0], v.args[1:]...)
 	v.cmd.Env = s.settings()
 	v.cmd.Stdout, v.cmd.Stderr = out, out
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -179,8 +194,8 @@ func (s *system) stop(name string) {
 		if v.err != nil {
 			s.t.Errorf("%s ended with %v after SIGTERM:\n%s", name, v.err, s.tail(name))
 		}
-	case <-time.After(startTimeout):
-		s.t.Errorf("%s did not end after SIGTERM:\n%s", name, s.tail(name))
+	case <-time.After(stopTimeout):
+		s.t.Errorf("%s did not end within %s after SIGTERM:\n%s", name, stopTimeout, s.tail(name))
 		_ = syscall.Kill(-v.cmd.Process.Pid, syscall.SIGKILL)
 		<-v.done
 	}
@@ -208,17 +223,31 @@ func (s *system) tail(name string) string {
 
 func (s *system) waitReady(name string) {
 	s.t.Helper()
-	s.waitFor(name, func() error {
-		response, err := http.Get("http://" + s.services[name].admin + "/readyz")
-		if err != nil {
-			return err
+	s.waitFor(name+" to be ready", func() error {
+		select {
+		case <-s.services[name].done:
+			s.t.Fatalf("%s ended: %v\n%s", name, s.services[name].err, s.tail(name))
+		default:
 		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return errors.New(response.Status)
-		}
-		return nil
+		return s.ready(name)
 	})
+}
+
+func (s *system) ready(name string) error { return s.ask(name, "/readyz") }
+
+func (s *system) healthy(name string) error { return s.ask(name, "/healthz") }
+
+func (s *system) ask(name, path string) error {
+	client := http.Client{Timeout: 10 * time.Second}
+	response, err := client.Get("http://" + s.services[name].admin + path)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
 }
 
 // waitFor polls until there is no error.
@@ -308,20 +337,6 @@ func (s *system) waitSummary(want string, timeout time.Duration) {
 	s.t.Fatalf("summary after %s is not that of suanpan rate:\n%s", timeout, difference(got, want))
 }
 
-// waitArchive waits until the archive has so many records, each once.
-func (s *system) waitArchive(records int, timeout time.Duration) {
-	s.t.Helper()
-	want := fmt.Sprintf("%d\t%d\n", records, records)
-	waitFor(s.t, "the archive", timeout, func() error {
-		got, err := s.query(
-			"SELECT count(), uniqExact(partition, offset) FROM suanpan.usage_events FINAL")
-		if err == nil && got != want {
-			err = fmt.Errorf("it has %q, want %q", got, want)
-		}
-		return err
-	})
-}
-
 // difference shows the lines that only one of two texts has.
 func difference(got, want string) string {
 	count := make(map[string]int)
@@ -340,14 +355,23 @@ func difference(got, want string) string {
 	return out.String()
 }
 
+// nextPort is the last port that freeAddress gave out. Its ports lie below those that the system
+// takes for the other end of connections: a service that is killed must find its port free again.
+var nextPort atomic.Int32
+
+func init() { nextPort.Store(20_000 + rand.Int32N(8000)) }
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", nextPort.Add(1))
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 func dial(address string) error {
