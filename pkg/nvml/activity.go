@@ -19,8 +19,8 @@ type activity struct {
 	primed   bool // there is one
 }
 
-// newActivity prepares the measuring of a card, or of a GPU instance of it. It returns nil where the
-// chip or the driver has no such counters.
+// newActivity prepares the measuring of a card, or of a GPU instance of it. It returns nil where
+// the chip or the driver has no such counters.
 func (l *Library) newActivity(card nvml.Device, instance int) *activity {
 	if !l.has("nvmlGpmQueryDeviceSupport") || !l.has("nvmlGpmMetricsGet") ||
 		instance != None && !l.has("nvmlGpmMigSampleGet") {

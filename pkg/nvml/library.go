@@ -141,23 +141,24 @@ func (l *Library) has(symbol string) bool {
 // away. nil for success.
 func (l *Library) fail(what string, ret nvml.Return) error {
 	var kind error
+	away := false
 	switch ret {
 	case nvml.SUCCESS:
 		return nil
 	case nvml.ERROR_GPU_IS_LOST, nvml.ERROR_RESET_REQUIRED:
 		kind, l.broken = ErrLost, true
 	case nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED, nvml.ERROR_UNKNOWN:
-		kind = ErrDriver
+		kind, away = ErrDriver, true
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		kind = ErrReplaced
+		kind, away = ErrReplaced, true
 	case nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_NOT_FOUND:
 		kind = ErrGone
 	default:
 		return fmt.Errorf("%s: %w", what, ret)
 	}
 	err := fmt.Errorf("%s: %w: %w", what, kind, ret)
-	if kind == ErrDriver || kind == ErrReplaced {
-		_ = l.stop() // it is away already
+	if away {
+		_ = l.stop() // as far as that goes
 	}
 	return err
 }

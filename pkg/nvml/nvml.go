@@ -161,8 +161,8 @@ var throttleNames = []struct {
 	{ThrottleDisplay, "display_clock_setting"},
 }
 
-// Each calls f for all known reasons, in the order of their bits, with nvidia-smi's name of each and
-// whether it is in the set.
+// Each calls f for all known reasons, in the order of their bits, with nvidia-smi's name of each
+// and whether it is in the set.
 func (t Throttle) Each(f func(name string, active bool)) {
 	for _, n := range throttleNames {
 		f(n.Name, t&n.Bit != 0)

@@ -13,9 +13,9 @@ const (
 	milli   = 1000 // power is told in milliwatts
 )
 
-// Read reads a device that Devices listed. What the device does not tell is absent from the reading.
-// The error wraps ErrLost, ErrGone, ErrDriver or ErrReplaced where the device cannot be reached:
-// then the reading is empty.
+// Read reads a device that Devices listed. What the device does not tell is absent from the
+// reading. The error wraps ErrLost, ErrGone, ErrDriver or ErrReplaced where the device cannot be
+// reached: then the reading is empty.
 func (l *Library) Read(d Device) (Reading, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -108,8 +108,8 @@ func (r *ring) within(from, until int64) sums {
 
 // Telemetry says what the devices did in [from, until), seen from their samples in it: a value is
 // there if each of the devices told it at least once. false: there is nothing to tell, because a
-// device is not known, or has no sample in the window (it is longer ago than Keep, or the driver was
-// away).
+// device is not known, or has no sample in the window (it is longer ago than Keep, or the driver
+// was away).
 func (s *Sampler) Telemetry(uuids []string, from, until time.Time) (Telemetry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
