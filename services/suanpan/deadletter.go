@@ -216,6 +216,9 @@ func deadLetterRetryCommand() *cobra.Command {
 			}
 			count, err := retry(cmd.Context(), client, letters)
 			fmt.Fprintf(cmd.OutOrStdout(), "%d dead letters retried\n", count)
+			if err == nil {
+				err = flags.retried(cmd.Context(), letters)
+			}
 			return errors.Join(err, done())
 		},
 	}
@@ -223,6 +226,15 @@ func deadLetterRetryCommand() *cobra.Command {
 	links.register(cmd.Flags())
 	cmd.Flags().BoolVar(&all, "all", false, "retry all of them")
 	return cmd
+}
+
+// retried notes that dead letters were sent again, so that they hold no invoice back.
+func (l *letterFlags) retried(ctx context.Context, letters []pipeline.DeadLetter) error {
+	rows, err := l.store.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rows.WriteRetries(ctx, letters, time.Now()), rows.Close())
 }
 
 // retry appends dead letters anew. Only usage can be retried: a market price of the past cannot

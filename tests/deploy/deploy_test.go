@@ -103,7 +103,7 @@ func TestCompose(t *testing.T) {
 	for _, problem := range compose.Problems(exists) {
 		t.Error(problem)
 	}
-	for _, name := range []string{"kafka", "clickhouse", "archiver", "rater", "settler", "apply"} {
+	for _, name := range []string{"kafka", "clickhouse", "archiver", "rater", "settler", "biller", "apply"} {
 		if _, ok := compose.Services[name]; !ok {
 			t.Errorf("no service %s", name)
 		}
