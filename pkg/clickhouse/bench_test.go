@@ -216,3 +216,117 @@ func engineCPU() time.Duration {
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
+
+// BenchmarkBills measures what the invoices of a million hour rows are made of, and how much memory
+// the engine has had at most since it started.
+func BenchmarkBills(b *testing.B) {
+	const rows, tenants = 1_000_000, 20
+	s := store(b)
+	for from := 0; from < rows; from += 100_000 {
+		if err := s.Write(b.Context(), monthOfHours(from, from+100_000)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var keys []pipeline.PeriodKey
+	bounds := make(map[pipeline.PeriodKey][2]int64)
+	for i := range tenants {
+		key := pipeline.PeriodKey{Tenant: fmt.Sprintf("tenant-%02d", i), Period: "2026-02"}
+		keys, bounds[key] = append(keys, key), [2]int64{1_769_875_200, 1_772_294_400}
+	}
+	run := func(name string, f func(b *testing.B)) {
+		b.Run(name, func(b *testing.B) {
+			measure := startMeasure()
+			for b.Loop() {
+				f(b)
+			}
+			measure.report(b, rows)
+			b.ReportMetric(enginePeak(), "engine-peak-MiB")
+		})
+	}
+	run("Uses", func(b *testing.B) {
+		uses, err := s.Uses(b.Context(), keys)
+		if err != nil || len(uses) != tenants {
+			b.Fatal(len(uses), err)
+		}
+	})
+	run("RowLines", func(b *testing.B) {
+		var hash rating.RowHash
+		err := s.RowLines(b.Context(), keys, func(_ pipeline.PeriodKey, line rating.RowLine) error {
+			hash.Add(line.Text)
+			return nil
+		})
+		if err != nil || hash.Rows != rows {
+			b.Fatal(hash.Rows, err)
+		}
+	})
+	run("Doubts", func(b *testing.B) {
+		if doubts, err := s.Doubts(b.Context(), keys, bounds); err != nil || len(doubts) != 0 {
+			b.Fatal(doubts, err)
+		}
+	})
+	run("FirstPeriods", func(b *testing.B) {
+		if first, err := s.FirstPeriods(b.Context()); err != nil || len(first) != tenants {
+			b.Fatal(first, err)
+		}
+	})
+}
+
+// monthOfHours makes rows of February of 20 tenants, of sessions of ten hours, two to a lease.
+func monthOfHours(from, until int) *rating.Changes {
+	changes := new(rating.Changes)
+	charges := make(map[int]*rating.Charge)
+	for i := from; i < until; i++ {
+		n, tenant := i/10, i/10%20
+		if charges[tenant] == nil {
+			charges[tenant] = &rating.Charge{
+				Tenant: fmt.Sprintf("tenant-%02d", tenant), Book: "public",
+				BookVersion: 1_764_518_400, SKU: "gpu.a800-80g", Purchase: "on_demand",
+				Band: "standard", Period: "2026-02",
+			}
+		}
+		hour := int64(1_769_904_000 + (n*7+i%10)%640*3600) // two days into the month at most
+		row := rating.Row{
+			HourKey: rating.HourKey{
+				SessionKey: rating.SessionKey{
+					Tenant: charges[tenant].Tenant, Session: fmt.Sprintf("openb-pod-%06d", n),
+				},
+				Hour: hour,
+			},
+			SKU: "gpu.a800-80g", Milli: 1000, Used: metering.Set{{From: 0, To: 3600}},
+			Segments: []rating.Segment{{
+				Charge: charges[tenant], Billing: "2026-02", Day: hour / 86_400, To: 3600, Seconds: 3600,
+			}},
+		}
+		changes.Hours = append(changes.Hours, row)
+		if i%10 == 0 {
+			s := rating.SessionRow{SessionKey: row.SessionKey, SKU: row.SKU, Milli: row.Milli}
+			s.Project, s.Lease = fmt.Sprint("project ", n%50), fmt.Sprint("lease ", n/40)
+			s.Node = fmt.Sprint("node ", n%20)
+			s.Labels = []metering.Label{
+				{Key: "model", Value: fmt.Sprint("model ", n%30)},
+				{Key: "stage", Value: "finetuning"},
+				{Key: "team", Value: fmt.Sprint("team ", n%10)},
+			}
+			changes.Sessions = append(changes.Sessions, s)
+		}
+	}
+	return changes
+}
+
+// enginePeak is the most memory that the engine's process had at once, in MiB; elsewhere it is 0.
+func enginePeak() float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", engine.process.PID()))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kib, err := strconv.ParseFloat(fields[0], 64)
+	if err != nil {
+		return 0
+	}
+	return kib / 1024
+}

@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -32,18 +31,43 @@ func spanOf(period string) (span, error) {
 	}, nil
 }
 
-// byPeriods groups the tenants of periods, each list for one statement.
-func byPeriods(keys []pipeline.PeriodKey) map[string][]string {
+// tenantList are tenants that one statement is about.
+type tenantList struct {
+	names  []string
+	quoted string // for IN
+}
+
+// listBytes bounds a list: statements have several copies of it.
+const listBytes = maxQueryBytes / 16
+
+// tenantLists splits names into lists, in their order.
+func tenantLists(names map[string]bool) []tenantList {
+	var out []tenantList
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		text := quote(name)
+		last := len(out) - 1
+		if last < 0 || len(out[last].quoted)+len(text) >= listBytes {
+			out = append(out, tenantList{[]string{name}, text})
+			continue
+		}
+		out[last].names = append(out[last].names, name)
+		out[last].quoted += "," + text
+	}
+	return out
+}
+
+// byPeriods groups the tenants of billing periods.
+func byPeriods(keys []pipeline.PeriodKey) map[string][]tenantList {
 	tenants := make(map[string]map[string]bool)
 	for _, k := range keys {
 		if tenants[k.Period] == nil {
 			tenants[k.Period] = make(map[string]bool)
 		}
-		tenants[k.Period][quote(k.Tenant)] = true
+		tenants[k.Period][k.Tenant] = true
 	}
-	out := make(map[string][]string, len(tenants))
+	out := make(map[string][]tenantList, len(tenants))
 	for period, names := range tenants {
-		out[period] = lists(slices.Sorted(maps.Keys(names)))
+		out[period] = tenantLists(names)
 	}
 	return out
 }
@@ -57,58 +81,64 @@ func (s *Store) Uses(ctx context.Context, keys []pipeline.PeriodKey) (
 	for _, k := range keys {
 		wanted[k] = true
 	}
-	found := make(map[pipeline.PeriodKey]map[rating.Charge]*rating.Use, len(keys))
+	out := make(map[pipeline.PeriodKey][]rating.Use, len(keys))
 	for period, tenants := range byPeriods(keys) {
 		billing, err := spanOf(period)
 		if err != nil {
 			return nil, err
 		}
 		for _, list := range tenants {
-			late, err := s.latePeriods(ctx, list, billing)
+			late, err := s.latePeriods(ctx, list.quoted, billing)
 			if err != nil {
 				return nil, fmt.Errorf("find late usage: %w", err)
 			}
-			if err := s.uses(ctx, list, billing, period, wanted, found); err != nil {
-				return nil, fmt.Errorf("sum usage of %s: %w", period, err)
-			}
-			for usage, names := range late {
-				names := strings.Join(names, ",") // no more than are in the list
-				if err := s.uses(ctx, names, billing, usage, wanted, found); err != nil {
-					return nil, fmt.Errorf("sum usage of %s: %w", usage, err)
+			for _, usage := range append(late, lateSpan{billing, list.quoted}) {
+				err := s.uses(ctx, usage, billing, func(key pipeline.PeriodKey, use *rating.Use) {
+					if wanted[key] {
+						out[key] = append(out[key], *use)
+					}
+				})
+				if err != nil {
+					return nil, fmt.Errorf("sum usage of %s: %w", usage.period, err)
 				}
 			}
 		}
 	}
-	out := make(map[pipeline.PeriodKey][]rating.Use, len(found))
-	for key, charges := range found {
-		for _, u := range charges {
-			for d := range u.Parts {
-				slices.SortFunc(u.Parts[d], func(a, b rating.Part) int {
-					return cmp.Compare(a.Name, b.Name)
-				})
-			}
-			out[key] = append(out[key], *u)
-		}
-		slices.SortFunc(out[key], func(a, b rating.Use) int { return a.Charge.Compare(&b.Charge) })
+	for _, uses := range out {
+		slices.SortFunc(uses, func(a, b rating.Use) int { return a.Charge.Compare(&b.Charge) })
 	}
 	return out, nil
 }
 
-// latePeriods returns the earlier usage periods that have rows which count in a billing period, and
-// the tenants that they are of. Such rows were written after the billing period began.
-func (s *Store) latePeriods(ctx context.Context, tenants string, billing span) (
-	map[string][]string, error,
-) {
-	where := fmt.Sprintf("tenant IN (%s) AND written_at >= %s", tenants,
-		quoteTime(time.Unix(billing.from, 0)))
-	query := `SELECT DISTINCT tenant, splitByChar('|', toString(charge))[10] AS usage FROM (
-			SELECT DISTINCT tenant, charge FROM hours
+// lateSpan is a usage period, and a list of the tenants that have some of it which counts in a
+// billing period.
+type lateSpan struct {
+	span
+	tenants string
+}
+
+// condition is one on the hours of the span.
+func (l *lateSpan) condition() string {
+	return fmt.Sprintf("tenant IN (%s) AND hour >= %d AND hour < %d", l.tenants, l.from, l.until)
+}
+
+// latePeriods returns the earlier usage periods that have rows which count in a billing period. It
+// looks at states that were replaced, too: what they had may be gone, but nothing is missed.
+func (s *Store) latePeriods(ctx context.Context, tenants string, billing span) ([]lateSpan, error) {
+	query := strings.NewReplacer(
+		"{tenants}", "tenant IN ("+tenants+")", "{billing}", quote(billing.period),
+		"{until}", fmt.Sprint(billing.from+2*24*metering.Hour),
+	).Replace(`
+		SELECT DISTINCT tenant, splitByChar('|', toString(charge))[10] AS usage FROM
+		(
+			SELECT DISTINCT tenant, charge FROM (SELECT tenant, seg_charge, seg_billing_period FROM hours
+				WHERE {tenants} AND hour < {until} AND has(seg_billing_period, {billing}))
 			ARRAY JOIN seg_charge AS charge, seg_billing_period AS billing
-			WHERE ` + where + ` AND billing = ` + quote(billing.period) + `
+			WHERE billing = {billing}
 			UNION DISTINCT
-			SELECT DISTINCT tenant, charge FROM consumed
-			WHERE ` + where + ` AND billing_period = ` + quote(billing.period) + `)
-		WHERE usage < ` + quote(billing.period)
+			SELECT DISTINCT tenant, charge FROM consumed WHERE {tenants} AND billing_period = {billing}
+		)
+		WHERE usage < {billing}`)
 	names := make(map[string][]string)
 	err := s.each(ctx, query, func(row scanner) error {
 		var tenant, usage string
@@ -116,7 +146,18 @@ func (s *Store) latePeriods(ctx context.Context, tenants string, billing span) (
 		names[usage] = append(names[usage], quote(tenant))
 		return err
 	})
-	return names, err
+	if err != nil {
+		return nil, err
+	}
+	late := make([]lateSpan, 0, len(names)+1)
+	for usage, tenants := range names {
+		of, err := spanOf(usage)
+		if err != nil {
+			return nil, err
+		}
+		late = append(late, lateSpan{of, strings.Join(tenants, ",")}) // no more than were asked for
+	}
+	return late, nil
 }
 
 // usesQuery sums charges of a usage period up to a billing period: as a whole, and by each
@@ -133,27 +174,42 @@ WITH
             SELECT
                 tenant, session, sku, charge, billing, day,
                 toInt128(held) * 1000000 * if(kind IN (0, 3), 1, -1) * seconds AS nano
-            FROM (SELECT tenant, session, sku, held, seg_charge, seg_billing_period, seg_kind, seg_day,
-                seg_seconds FROM hours FINAL WHERE {tenants} AND hour >= {from} AND hour < {until})
-            ARRAY JOIN seg_charge AS charge, seg_billing_period AS billing, seg_kind AS kind,
+            FROM
+            (
+                SELECT
+                    tenant, session, sku, held, seg_charge, seg_billing_period, seg_kind, seg_day,
+                    seg_seconds
+                FROM hours FINAL WHERE {hours}
+            )
+            ARRAY JOIN
+                seg_charge AS charge, seg_billing_period AS billing, seg_kind AS kind,
                 seg_day AS day, seg_seconds AS seconds
             WHERE billing <= {billing}
         )
         GROUP BY tenant, session, sku, charge, billing
         HAVING splitByChar('|', toString(charge))[10] = {usage}
     ),
+    facts AS
+    (
+        SELECT
+            tenant, session, sku, toString(project) AS project, labels['team'] AS team,
+            labels['model'] AS model, labels['model_version'] AS model_version,
+            labels['stage'] AS stage
+        FROM sessions FINAL
+        WHERE {tenants} AND (tenant, session) IN (SELECT tenant, session FROM hours WHERE {hours})
+    ),
     all AS
     (
-        SELECT h.tenant AS tenant, toString(h.charge) AS charge, toString(h.billing) AS billing,
-            h.nano AS nano, h.first AS first, h.last AS last, toString(s.project) AS project,
-            s.labels['team'] AS team, s.labels['model'] AS model,
-            s.labels['model_version'] AS model_version, s.labels['stage'] AS stage
+        SELECT
+            h.tenant AS tenant, toString(h.charge) AS charge, toString(h.billing) AS billing,
+            h.nano AS nano, h.first AS first, h.last AS last, f.project AS project, f.team AS team,
+            f.model AS model, f.model_version AS model_version, f.stage AS stage
         FROM held AS h
-        LEFT JOIN (SELECT tenant, session, sku, project, labels FROM sessions FINAL WHERE {tenants}) AS s
-            ON h.tenant = s.tenant AND h.session = s.session AND h.sku = s.sku
+        LEFT JOIN facts AS f ON h.tenant = f.tenant AND h.session = f.session AND h.sku = f.sku
         UNION ALL
-        SELECT tenant, toString(charge), toString(billing_period), reinterpret(quantity, 'Int128'), day,
-            day, toString(project), labels['team'], labels['model'], labels['model_version'],
+        SELECT
+            tenant, toString(charge), toString(billing_period), reinterpret(quantity, 'Int128'),
+            day, day, toString(project), labels['team'], labels['model'], labels['model_version'],
             labels['stage']
         FROM consumed FINAL
         WHERE {tenants} AND time >= {from} AND time < {until} AND billing_period <= {billing}
@@ -170,77 +226,75 @@ SELECT
 FROM all
 GROUP BY GROUPING SETS ((tenant, charge), (tenant, charge, project), (tenant, charge, team),
     (tenant, charge, model), (tenant, charge, model_version), (tenant, charge, stage))
+ORDER BY tenant, charge, dimension, name
 SETTINGS force_grouping_standard_compatibility = 1`
 
-// uses sums one usage period of some tenants.
-func (s *Store) uses(ctx context.Context, tenants string, billing span, usage string,
-	wanted map[pipeline.PeriodKey]bool, found map[pipeline.PeriodKey]map[rating.Charge]*rating.Use,
-) error {
-	used, err := spanOf(usage)
+// summed is a row of the result of usesQuery: a part of a charge, or all of it.
+type summed struct {
+	charge    rating.Charge
+	dimension rating.Dimension // Dimensions is all of the charge
+	rating.Part
+	first, last int64
+	here        bool // some of it counts in the billing period itself
+}
+
+func scanSummed(row scanner) (*summed, error) {
+	var tenant, key, before, now string
+	var dimension, here uint8
+	var first, last uint16
+	u := new(summed)
+	err := row.Scan(&tenant, &key, &dimension, &u.Name, &before, &now, &first, &last, &here)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	u.dimension, u.here = rating.Dimension(dimension), here != 0
+	u.first, u.last = int64(first), int64(last)
+	if u.charge, err = rating.ParseCharge(tenant, key); err != nil {
+		return nil, fmt.Errorf("tenant %q: %w", tenant, err)
+	}
+	if u.Before, err = nanoOf(before); err == nil {
+		u.Now, err = nanoOf(now)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tenant %q: charge %s: %w", tenant, key, err)
+	}
+	return u, nil
+}
+
+// uses visits what charges of a usage period have in a billing period. The parts of a charge come
+// before its sum, by dimension and name.
+func (s *Store) uses(ctx context.Context, usage lateSpan, billing span,
+	visit func(pipeline.PeriodKey, *rating.Use),
+) error {
 	query := strings.NewReplacer(
-		"{tenants}", "tenant IN ("+tenants+")", "{from}", fmt.Sprint(used.from),
-		"{until}", fmt.Sprint(used.until), "{billing}", quote(billing.period), "{usage}", quote(usage),
+		"{tenants}", "tenant IN ("+usage.tenants+")", "{hours}", usage.condition(),
+		"{from}", fmt.Sprint(usage.from), "{until}", fmt.Sprint(usage.until),
+		"{billing}", quote(billing.period), "{usage}", quote(usage.period),
 	).Replace(usesQuery)
-	here := make(map[rating.Charge]*rating.Use)
-	parts := make(map[rating.Charge]*[rating.Dimensions][]rating.Part)
-	err = s.each(ctx, query, func(row scanner) error {
-		var tenant, key, name, before, now string
-		var dimension uint8
-		var first, last uint16
-		var is uint8
-		if err := row.Scan(&tenant, &key, &dimension, &name, &before, &now, &first, &last,
-			&is); err != nil {
+	var parts [rating.Dimensions][]rating.Part
+	return s.each(ctx, query, func(row scanner) error {
+		u, err := scanSummed(row)
+		if err != nil {
 			return err
 		}
-		charge, err := rating.ParseCharge(tenant, key)
-		if err != nil {
-			return fmt.Errorf("tenant %q: %w", tenant, err)
-		}
-		part := rating.Part{Name: name}
-		if part.Before, err = nanoOf(before); err == nil {
-			part.Now, err = nanoOf(now)
-		}
-		if err != nil {
-			return fmt.Errorf("tenant %q: charge %s: %w", tenant, key, err)
-		}
-		if rating.Dimension(dimension) < rating.Dimensions {
-			if parts[charge] == nil {
-				parts[charge] = new([rating.Dimensions][]rating.Part)
-			}
-			if part.Before.Sign() != 0 || part.Now.Sign() != 0 {
-				parts[charge][dimension] = append(parts[charge][dimension], part)
+		if u.dimension < rating.Dimensions {
+			if u.Before.Sign() != 0 || u.Now.Sign() != 0 {
+				parts[u.dimension] = append(parts[u.dimension], u.Part)
 			}
 			return nil
 		}
-		period := pipeline.PeriodKey{Tenant: tenant, Contract: charge.Contract, Period: billing.period}
-		if is == 0 || !wanted[period] {
-			return nil
+		if u.here {
+			key := pipeline.PeriodKey{
+				Tenant: u.charge.Tenant, Contract: u.charge.Contract, Period: billing.period,
+			}
+			visit(key, &rating.Use{
+				Charge: u.charge, Before: u.Before, Now: u.Now, FirstDay: u.first, LastDay: u.last,
+				Parts: parts,
+			})
 		}
-		here[charge] = &rating.Use{
-			Charge: charge, Before: part.Before, Now: part.Now,
-			FirstDay: int64(first), LastDay: int64(last),
-		}
+		parts = [rating.Dimensions][]rating.Part{}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for charge, u := range here {
-		if p := parts[charge]; p != nil {
-			u.Parts = *p
-		}
-		period := pipeline.PeriodKey{
-			Tenant: charge.Tenant, Contract: charge.Contract, Period: billing.period,
-		}
-		if found[period] == nil {
-			found[period] = make(map[rating.Charge]*rating.Use)
-		}
-		found[period][charge] = u
-	}
-	return nil
 }
 
 // nanoOf reads a whole number of billionths.
@@ -250,82 +304,4 @@ func nanoOf(text string) (metering.Quantity, error) {
 		return metering.Quantity{}, fmt.Errorf("%q is not a number", text)
 	}
 	return metering.QuantityOf(nano)
-}
-
-// rowLinesQuery prints what is billed of each row, as rating.RowLine has it.
-const rowLinesQuery = `
-SELECT tenant, splitByChar('|', charge)[3] AS contract, charge, text FROM
-(
-    SELECT tenant, toString(charge) AS charge,
-        concat('h\t', toString(toUnixTimestamp(hour)), '\t', toString(kind), '\t', toString(day), '\t',
-            toString(from), '\t', toString(to), '\t', toString(seconds), '\t', toString(held), '\t',
-            toString(sku), '\t', toString(charge), '\t', session) AS text
-    FROM (SELECT * FROM hours FINAL WHERE {tenants}
-        AND (hour >= {from} AND hour < {until} OR written_at >= {written}))
-    ARRAY JOIN seg_kind AS kind, seg_charge AS charge, seg_billing_period AS billing,
-        seg_day AS day, seg_from AS from, seg_to AS to, seg_seconds AS seconds
-    WHERE billing = {billing}
-    UNION ALL
-    SELECT tenant, toString(charge),
-        concat('c\t', toString(toUnixTimestamp(time)), '\t', toString(day), '\t',
-            toString(reinterpret(quantity, 'Int128')), '\t', toString(sku), '\t', toString(charge), '\t',
-            toString(length(source)), '\t', source, id)
-    FROM consumed FINAL WHERE {tenants} AND billing_period = {billing}
-)
-ORDER BY tenant, contract, text`
-
-// RowLines visits the rows that count in billing periods: by tenant, contract and period, and then
-// in bytewise order of their texts.
-func (s *Store) RowLines(ctx context.Context, keys []pipeline.PeriodKey,
-	visit func(of pipeline.PeriodKey, line rating.RowLine) error,
-) error {
-	wanted := make(map[pipeline.PeriodKey]bool, len(keys))
-	for _, k := range keys {
-		wanted[k] = true
-	}
-	tenants := byPeriods(keys)
-	for _, period := range slices.Sorted(maps.Keys(tenants)) {
-		billing, err := spanOf(period)
-		if err != nil {
-			return err
-		}
-		for _, list := range tenants[period] {
-			if err := s.rowLines(ctx, list, billing, wanted, visit); err != nil {
-				return fmt.Errorf("read rows of %s: %w", period, err)
-			}
-		}
-	}
-	return nil
-}
-
-func (s *Store) rowLines(ctx context.Context, tenants string, billing span,
-	wanted map[pipeline.PeriodKey]bool, visit func(pipeline.PeriodKey, rating.RowLine) error,
-) error {
-	query := strings.NewReplacer(
-		"{tenants}", "tenant IN ("+tenants+")", "{from}", fmt.Sprint(billing.from),
-		"{until}", fmt.Sprint(billing.until), "{billing}", quote(billing.period),
-		"{written}", quoteTime(time.Unix(billing.from, 0)),
-	).Replace(rowLinesQuery)
-	var charge rating.Charge
-	var of pipeline.PeriodKey
-	var last string
-	return s.each(ctx, query, func(row scanner) error {
-		var tenant, contract, key, text string
-		if err := row.Scan(&tenant, &contract, &key, &text); err != nil {
-			return err
-		}
-		if key != last || tenant != charge.Tenant {
-			parsed, err := rating.ParseCharge(tenant, key)
-			if err != nil {
-				return fmt.Errorf("tenant %q: %w", tenant, err)
-			}
-			charge, last = parsed, key
-			of = pipeline.PeriodKey{Tenant: tenant, Contract: contract, Period: billing.period}
-		}
-		if !wanted[of] {
-			return nil
-		}
-		one := charge
-		return visit(of, rating.RowLine{Charge: &one, Billing: billing.period, Text: text})
-	})
 }

@@ -50,6 +50,13 @@ prices:
   - {sku: gpu.flat, purchase: spot, per: hour, market: {floor: "0.10", cap: "0.50"}}
   - {sku: network.egress, per: unit, package: "100", price: "9.90"}
   - {sku: tokens.trained, per: unit, price: "0.000000375"}
+---
+kind: Contract
+name: term
+tenant: acme
+price_book: public
+timezone: Asia/Shanghai
+effective_from: "2026-02-01T02:30:00+08:00"
 `
 
 // hostile are names that a careless statement would trip over.
@@ -151,6 +158,11 @@ func (w *world) event() metering.Event {
 		e.Kind, e.At = metering.Consumed, metering.Instant(from*1e9)
 		e.Project, e.Region = w.pick(hostile...), w.pick("", "r1")
 		e.Labels = []metering.Label{{Key: w.pick(hostile...), Value: w.pick(hostile...)}}
+		if w.random.IntN(2) == 0 {
+			e.Labels = append(e.Labels, metering.Label{
+				Key: w.pick(rating.DimensionLabels[1:]...), Value: w.pick(hostile...),
+			})
+		}
 		e.Amounts = []metering.Amount{
 			{SKU: "network.egress", Nano: quantity(w.random.Int64N(1 << 40))},
 			{SKU: "tokens.trained", Nano: quantity(1 + w.random.Int64N(1<<60))},
@@ -166,6 +178,11 @@ func (w *world) event() metering.Event {
 			e.Labels = append(e.Labels, metering.Label{
 				Key: fmt.Sprintf("%d", i) + hostile[(number+i)%len(hostile)], Value: hostile[number],
 			})
+		}
+		for i, key := range rating.DimensionLabels[1:] {
+			if number>>i%2 == 0 {
+				e.Labels = append(e.Labels, metering.Label{Key: key, Value: hostile[(number+i)%7]})
+			}
 		}
 		milli := int64(1 + number*333)
 		e.Amounts = []metering.Amount{{SKU: "gpu.flat", Milli: milli}}

@@ -13,8 +13,8 @@ import (
 )
 
 // Write writes changed rows durably: sessions first, then voids, consumed and hours, each in one
-// statement, hours in one for each month, and then re-ratings and closes. After an error any part of them may have been
-// written, or may yet be; writing them again is right.
+// statement, hours in one for each month, and then re-ratings and closes. After an error any part
+// of them may have been written, or may yet be; writing them again is right.
 func (s *Store) Write(ctx context.Context, changes *rating.Changes) error {
 	if err := s.writeSessions(ctx, changes.Sessions); err != nil {
 		return err

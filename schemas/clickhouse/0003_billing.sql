@@ -35,6 +35,11 @@ ORDER BY (tenant, partition, offset)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Re-ratings that were obeyed';
 
+-- Late usage counts in a later billing period than its hour's: this finds the few such rows of a
+-- month without reading all of it.
+ALTER TABLE hours
+    ADD INDEX IF NOT EXISTS billing_periods seg_billing_period TYPE bloom_filter(0.001) GRANULARITY 1;
+
 -- Invoices and credit notes, each in its newest state. The billing topic is their record; this
 -- table follows it.
 CREATE TABLE IF NOT EXISTS documents
@@ -82,7 +87,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Dead letters that were retried';
 
 -- What finance reads. Credit notes count with a minus.
-CREATE VIEW IF NOT EXISTS invoices AS
+CREATE VIEW IF NOT EXISTS invoice_states AS
 SELECT
     tenant,
     contract,
@@ -95,6 +100,7 @@ SELECT
     if(type = 'invoice', subtotal, -subtotal) AS subtotal,
     if(type = 'invoice', tax_total, -tax_total) AS tax_total,
     if(type = 'invoice', total, -total) AS total,
+    if(type = 'invoice', total - due, due - total) AS prepaid,
     if(type = 'invoice', due, -due) AS due,
     status,
     why,
@@ -102,6 +108,14 @@ SELECT
     reason
 FROM documents FINAL
 COMMENT 'Invoices and credit notes, the latter negative; held and voided ones have no number';
+
+CREATE VIEW IF NOT EXISTS invoices AS
+SELECT
+    tenant, contract, period, type, number, issue_date, due_date, currency, subtotal, tax_total,
+    total, prepaid, due, by, reason
+FROM invoice_states
+WHERE status = 'issued'
+COMMENT 'Issued invoices and credit notes, the latter negative: their amounts may be added up';
 
 CREATE VIEW IF NOT EXISTS invoice_lines AS
 SELECT
