@@ -90,7 +90,7 @@ func (s *sheet) cells(r row) []string {
 		if !own {
 			text = s.document[column]
 		}
-		cells[i] = safe(text)
+		cells[i] = Safe(text)
 	}
 	return cells
 }
@@ -165,9 +165,9 @@ func (r row) with(more row) row {
 	return whole
 }
 
-// safe keeps a spreadsheet from running a cell as a formula: names come from those who report
+// Safe keeps a spreadsheet from running a cell as a formula: names come from those who report
 // usage. An apostrophe makes text of it. Numbers, which may be negative, stay numbers.
-func safe(cell string) string {
+func Safe(cell string) string {
 	cell = strings.ToValidUTF8(cell, "\ufffd")
 	if cell == "" || number(cell) {
 		return cell

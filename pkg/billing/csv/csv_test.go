@@ -134,8 +134,8 @@ func TestNoCellIsAFormula(t *testing.T) {
 		"":             "",
 		"bad \xff":     "bad \ufffd",
 	} {
-		if got := safe(cell); got != want {
-			t.Errorf("safe(%q) = %q, want %q", cell, got, want)
+		if got := Safe(cell); got != want {
+			t.Errorf("Safe(%q) = %q, want %q", cell, got, want)
 		}
 	}
 }

@@ -1,122 +1,194 @@
 package focus
 
-// kind is how a column is written.
+import "github.com/suanpan/suanpan/pkg/money"
+
+// kind is how the values of a column are written.
 type kind uint8
 
+// The kinds of columns.
 const (
-	text kind = iota
-	decimal
-	instant
+	text    kind = iota
+	decimal      // 128 bits in Parquet, with the column's scale
+	instant      // UTC, microseconds in Parquet
 )
 
-// Versions of FOCUS.
-const (
-	V12 = "1.2"
-	V14 = "1.4"
-)
-
-// column is a column of the dataset Cost and Usage.
+// column is one column of a dataset.
 type column struct {
-	name string
-	kind kind
-	only string // the version that has it; "" is all
+	name  string
+	kind  kind
+	scale int     // decimals, of a decimal
+	only  Version // that has it; "" for all
 }
 
-// columns are in the order of their names, as the columns of a Parquet file are.
-var columns = []column{
-	{"AvailabilityZone", text, ""},
-	{"BilledCost", decimal, ""},
-	{"BillingAccountId", text, ""},
-	{"BillingAccountName", text, ""},
-	{"BillingAccountType", text, ""},
-	{"BillingCurrency", text, ""},
-	{"BillingPeriodEnd", instant, ""},
-	{"BillingPeriodStart", instant, ""},
-	{"CapacityReservationId", text, ""},
-	{"CapacityReservationStatus", text, ""},
-	{"ChargeCategory", text, ""},
-	{"ChargeClass", text, ""},
-	{"ChargeDescription", text, ""},
-	{"ChargeFrequency", text, ""},
-	{"ChargePeriodEnd", instant, ""},
-	{"ChargePeriodStart", instant, ""},
-	{"CommitmentDiscountCategory", text, ""},
-	{"CommitmentDiscountId", text, ""},
-	{"CommitmentDiscountName", text, ""},
-	{"CommitmentDiscountQuantity", decimal, ""},
-	{"CommitmentDiscountStatus", text, ""},
-	{"CommitmentDiscountType", text, ""},
-	{"CommitmentDiscountUnit", text, ""},
-	{"ConsumedQuantity", decimal, ""},
-	{"ConsumedUnit", text, ""},
-	{"ContractedCost", decimal, ""},
-	{"ContractedUnitPrice", decimal, ""},
-	{"EffectiveCost", decimal, ""},
-	{"HostProviderName", text, V14},
-	{"InvoiceDetailId", text, V14},
-	{"InvoiceId", text, ""},
-	{"InvoiceIssuerName", text, ""},
-	{"ListCost", decimal, ""},
-	{"ListUnitPrice", decimal, ""},
-	{"PricingCategory", text, ""},
-	{"PricingCurrency", text, ""},
-	{"PricingCurrencyContractedUnitPrice", decimal, ""},
-	{"PricingCurrencyEffectiveCost", decimal, ""},
-	{"PricingCurrencyListUnitPrice", decimal, ""},
-	{"PricingQuantity", decimal, ""},
-	{"PricingUnit", text, ""},
-	{"ProviderName", text, V12},
-	{"PublisherName", text, V12},
-	{"RegionId", text, ""},
-	{"RegionName", text, ""},
-	{"ResourceId", text, ""},
-	{"ResourceName", text, ""},
-	{"ResourceType", text, ""},
-	{"ServiceCategory", text, ""},
-	{"ServiceName", text, ""},
-	{"ServiceProviderName", text, V14},
-	{"ServiceSubcategory", text, ""},
-	{"SkuId", text, ""},
-	{"SkuMeter", text, ""},
-	{"SkuPriceDetails", text, ""},
-	{"SkuPriceId", text, ""},
-	{"SubAccountId", text, ""},
-	{"SubAccountName", text, ""},
-	{"SubAccountType", text, ""},
-	{"Tags", text, ""},
-	{"x_Band", text, ""},
-	{"x_Contract", text, ""},
-	{"x_Kind", text, ""},
-	{"x_Lease", text, ""},
-	{"x_Node", text, ""},
-	{"x_Purchase", text, ""},
-	{"x_UsagePeriod", text, ""},
-}
+// The columns of Cost and Usage, alphabetically, as Parquet orders them too. Ours begin with x_;
+// those that begin with local are in the pricing currency.
+const (
+	availabilityZone = iota
+	billedCost
+	billingAccountID
+	billingAccountName
+	billingAccountType
+	billingCurrency
+	billingPeriodEnd
+	billingPeriodStart
+	capacityReservationID
+	capacityReservationStatus
+	chargeCategory
+	chargeClass
+	chargeDescription
+	chargeFrequency
+	chargePeriodEnd
+	chargePeriodStart
+	commitmentDiscountCategory
+	commitmentDiscountID
+	commitmentDiscountName
+	commitmentDiscountQuantity
+	commitmentDiscountStatus
+	commitmentDiscountType
+	commitmentDiscountUnit
+	consumedQuantity
+	consumedUnit
+	contractedCost
+	contractedUnitPrice
+	effectiveCost
+	hostProviderName
+	invoiceDetailID
+	invoiceID
+	invoiceIssuerName
+	listCost
+	listUnitPrice
+	pricingCategory
+	pricingCurrency
+	localContractedUnitPrice
+	localEffectiveCost
+	localListUnitPrice
+	pricingQuantity
+	pricingUnit
+	providerName
+	publisherName
+	regionID
+	regionName
+	resourceID
+	resourceName
+	resourceType
+	serviceCategory
+	serviceName
+	serviceProviderName
+	serviceSubcategory
+	skuID
+	skuMeter
+	skuPriceDetails
+	skuPriceID
+	subAccountID
+	subAccountName
+	subAccountType
+	tags
+	ownBand
+	ownBillingPeriod
+	ownContract
+	ownDay
+	ownDocumentID
+	ownDocumentType
+	ownGrant
+	ownKind
+	ownLease
+	ownNode
+	ownPurchase
+	ownReason
+	ownTaxCategory
+	ownTaxRate
+	ownTenant
+	ownUsagePeriod
+	columnCount
+)
 
-// columnsOf are the columns of a version.
-func columnsOf(version string) []column {
-	var out []column
-	for _, c := range columns {
-		if c.only == "" || c.only == version {
-			out = append(out, c)
-		}
-	}
-	return out
-}
+// row is the cells of one row of Cost and Usage, "" for null.
+type row [columnCount]string
 
-// service is what FOCUS calls a SKU by.
-type service struct{ prefix, category, subcategory, name string }
+// Costs that are a product of price and quantity have the decimals of both, so that the product is
+// exact.
+const (
+	priceScale    = 12
+	quantityScale = 12
+	productScale  = priceScale + quantityScale
+)
 
-// services are found by how a SKU begins; the last one is for all others.
-var services = []service{
-	{"gpu.", "Compute", "Virtual Machines", "GPU Rental"},
-	{"npu.", "Compute", "Virtual Machines", "NPU Rental"},
-	{"cpu.", "Compute", "Virtual Machines", "CPU Rental"},
-	{"memory.", "Compute", "Virtual Machines", "Memory Rental"},
-	{"storage.", "Storage", "Other (Storage)", "Storage"},
-	{"network.", "Networking", "Other (Networking)", "Network"},
-	{"interconnect.", "Networking", "Other (Networking)", "Interconnect"},
-	{"task.", "AI and Machine Learning", "Other (AI and Machine Learning)", "Training Tasks"},
-	{"tokens.", "AI and Machine Learning", "Other (AI and Machine Learning)", "Training"},
-	{"", "Compute", "Other (Compute)", "GPU Cloud"},
+// columns describes the columns of Cost and Usage.
+var columns = [columnCount]column{
+	availabilityZone:           {"AvailabilityZone", text, 0, ""},
+	billedCost:                 {"BilledCost", decimal, money.Scale, ""},
+	billingAccountID:           {"BillingAccountId", text, 0, ""},
+	billingAccountName:         {"BillingAccountName", text, 0, ""},
+	billingAccountType:         {"BillingAccountType", text, 0, ""},
+	billingCurrency:            {"BillingCurrency", text, 0, ""},
+	billingPeriodEnd:           {"BillingPeriodEnd", instant, 0, ""},
+	billingPeriodStart:         {"BillingPeriodStart", instant, 0, ""},
+	capacityReservationID:      {"CapacityReservationId", text, 0, ""},
+	capacityReservationStatus:  {"CapacityReservationStatus", text, 0, ""},
+	chargeCategory:             {"ChargeCategory", text, 0, ""},
+	chargeClass:                {"ChargeClass", text, 0, ""},
+	chargeDescription:          {"ChargeDescription", text, 0, ""},
+	chargeFrequency:            {"ChargeFrequency", text, 0, ""},
+	chargePeriodEnd:            {"ChargePeriodEnd", instant, 0, ""},
+	chargePeriodStart:          {"ChargePeriodStart", instant, 0, ""},
+	commitmentDiscountCategory: {"CommitmentDiscountCategory", text, 0, ""},
+	commitmentDiscountID:       {"CommitmentDiscountId", text, 0, ""},
+	commitmentDiscountName:     {"CommitmentDiscountName", text, 0, ""},
+	commitmentDiscountQuantity: {"CommitmentDiscountQuantity", decimal, quantityScale, ""},
+	commitmentDiscountStatus:   {"CommitmentDiscountStatus", text, 0, ""},
+	commitmentDiscountType:     {"CommitmentDiscountType", text, 0, ""},
+	commitmentDiscountUnit:     {"CommitmentDiscountUnit", text, 0, ""},
+	consumedQuantity:           {"ConsumedQuantity", decimal, quantityScale, ""},
+	consumedUnit:               {"ConsumedUnit", text, 0, ""},
+	contractedCost:             {"ContractedCost", decimal, productScale, ""},
+	contractedUnitPrice:        {"ContractedUnitPrice", decimal, priceScale, ""},
+	effectiveCost:              {"EffectiveCost", decimal, money.Scale, ""},
+	hostProviderName:           {"HostProviderName", text, 0, V14},
+	invoiceDetailID:            {"InvoiceDetailId", text, 0, V14},
+	invoiceID:                  {"InvoiceId", text, 0, ""},
+	invoiceIssuerName:          {"InvoiceIssuerName", text, 0, ""},
+	listCost:                   {"ListCost", decimal, productScale, ""},
+	listUnitPrice:              {"ListUnitPrice", decimal, priceScale, ""},
+	pricingCategory:            {"PricingCategory", text, 0, ""},
+	pricingCurrency:            {"PricingCurrency", text, 0, ""},
+	localContractedUnitPrice:   {"PricingCurrencyContractedUnitPrice", decimal, priceScale, ""},
+	localEffectiveCost:         {"PricingCurrencyEffectiveCost", decimal, money.Scale, ""},
+	localListUnitPrice:         {"PricingCurrencyListUnitPrice", decimal, priceScale, ""},
+	pricingQuantity:            {"PricingQuantity", decimal, quantityScale, ""},
+	pricingUnit:                {"PricingUnit", text, 0, ""},
+	providerName:               {"ProviderName", text, 0, V12},
+	publisherName:              {"PublisherName", text, 0, V12},
+	regionID:                   {"RegionId", text, 0, ""},
+	regionName:                 {"RegionName", text, 0, ""},
+	resourceID:                 {"ResourceId", text, 0, ""},
+	resourceName:               {"ResourceName", text, 0, ""},
+	resourceType:               {"ResourceType", text, 0, ""},
+	serviceCategory:            {"ServiceCategory", text, 0, ""},
+	serviceName:                {"ServiceName", text, 0, ""},
+	serviceProviderName:        {"ServiceProviderName", text, 0, V14},
+	serviceSubcategory:         {"ServiceSubcategory", text, 0, ""},
+	skuID:                      {"SkuId", text, 0, ""},
+	skuMeter:                   {"SkuMeter", text, 0, ""},
+	skuPriceDetails:            {"SkuPriceDetails", text, 0, ""},
+	skuPriceID:                 {"SkuPriceId", text, 0, ""},
+	subAccountID:               {"SubAccountId", text, 0, ""},
+	subAccountName:             {"SubAccountName", text, 0, ""},
+	subAccountType:             {"SubAccountType", text, 0, ""},
+	tags:                       {"Tags", text, 0, ""},
+	ownBand:                    {"x_Band", text, 0, ""},
+	ownBillingPeriod:           {"x_BillingPeriod", text, 0, ""},
+	ownContract:                {"x_Contract", text, 0, ""},
+	ownDay:                     {"x_Day", text, 0, ""},
+	ownDocumentID:              {"x_DocumentId", text, 0, ""},
+	ownDocumentType:            {"x_DocumentType", text, 0, ""},
+	ownGrant:                   {"x_Grant", text, 0, ""},
+	ownKind:                    {"x_Kind", text, 0, ""},
+	ownLease:                   {"x_Lease", text, 0, ""},
+	ownNode:                    {"x_Node", text, 0, ""},
+	ownPurchase:                {"x_Purchase", text, 0, ""},
+	ownReason:                  {"x_Reason", text, 0, ""},
+	ownTaxCategory:             {"x_TaxCategory", text, 0, ""},
+	ownTaxRate:                 {"x_TaxRate", text, 0, ""},
+	ownTenant:                  {"x_Tenant", text, 0, ""},
+	ownUsagePeriod:             {"x_UsagePeriod", text, 0, ""},
 }

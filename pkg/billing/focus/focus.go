@@ -9,8 +9,9 @@
 //     grants of units.
 //   - Tax: one row for each category and rate.
 //   - Adjustment: minimum spends, and what makes the sum of BilledCost the document's total, to
-//     the last digit. x_Reason says why: the rounding of a line, a tax that prices include
-//     (included_tax), late usage that is not charged (not_billed).
+//     the last digit. x_Reason says why: the rounding of a line; usage of a ladder that came after
+//     the document, and changed the average price that line items have (average_price); a tax that
+//     prices include (included_tax); late usage that is not charged (not_billed).
 //
 // Prices may include a tax. Then costs of usage include it too, so that they are unit price x
 // quantity; the Tax row says how much it is, and Adjustment rows of the lines take it off again.
@@ -113,11 +114,11 @@ func Write(w io.Writer, o Options, documents iter.Seq2[*billing.Document, error]
 // export is a dataset at work.
 type export struct {
 	Options
-	start, end time.Time // of the period in UTC, whose bounds in other zones are near
+	start, end time.Time // days, whose midnights in a zone bound the period
 	sheet      sheet
 	book       *book
-	invoices   *invoices // of Invoice Detail
-	periods    *periods  // of Billing Period
+	grouped    int      // groups of the documents so far
+	periods    *periods // of Billing Period
 	summary    Summary
 }
 
@@ -126,22 +127,22 @@ func newExport(w io.Writer, o Options) (*export, error) {
 	if err != nil {
 		return nil, fmt.Errorf("period %q is not YYYY-MM", o.Period)
 	}
-	e := &export{Options: o, start: start, end: start.AddDate(0, 1, 0)}
+	e := &export{Options: o, start: start, end: start.AddDate(0, 1, 0), book: newBook()}
 	if o.Version != V12 && o.Version != V14 {
 		return nil, fmt.Errorf("version %q is not 1.2 or 1.4", o.Version)
 	}
 	var in []column
 	switch o.Dataset {
 	case CostAndUsage, "":
-		in, e.book = columns[:], newBook()
+		in, e.Dataset = columns[:], CostAndUsage
 	case InvoiceDetail:
-		in, e.invoices = invoiceColumns[:], &invoices{}
+		in = invoiceColumns[:]
 	case BillingPeriod:
 		in, e.periods = periodColumns[:], newPeriods()
 	default:
 		return nil, fmt.Errorf("there is no dataset %q", o.Dataset)
 	}
-	if e.book == nil && o.Version != V14 {
+	if e.Dataset != CostAndUsage && o.Version != V14 {
 		return nil, fmt.Errorf("version %s has no dataset %s", o.Version, o.Dataset)
 	}
 	switch o.Format {
@@ -189,14 +190,17 @@ func (e *export) document(d *billing.Document) error {
 		return err
 	}
 	a, err := e.account(d)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case e.periods != nil:
+	}
+	switch e.Dataset {
+	case InvoiceDetail:
+		return e.details(a, d)
+	case BillingPeriod:
+		e.book.register(a, d)
 		e.periods.document(a, d)
 		return nil
-	case e.invoices != nil:
-		return e.details(a, d)
+	case CostAndUsage:
 	}
 	return e.charges(a, d)
 }
@@ -207,12 +211,12 @@ func (e *export) item(i *Item) error {
 		return fmt.Errorf("its billing period is %s, not %s", i.BillingPeriod, e.Period)
 	}
 	switch {
-	case e.invoices != nil:
+	case e.Dataset == InvoiceDetail:
 		return nil
 	case i.Currency == "":
 		e.summary.Unsettled++
 		return nil
-	case e.periods != nil:
+	case e.Dataset == BillingPeriod:
 		return e.openPeriod(i)
 	}
 	return e.usage(i)
@@ -220,11 +224,12 @@ func (e *export) item(i *Item) error {
 
 // finish writes what follows from all that came in.
 func (e *export) finish() error {
-	switch {
-	case e.periods != nil:
+	switch e.Dataset {
+	case BillingPeriod:
 		return e.writePeriods()
-	case e.invoices != nil:
+	case InvoiceDetail:
 		return nil
+	case CostAndUsage:
 	}
 	return e.adjust()
 }

@@ -1,15 +1,15 @@
-// Package focus holds what finance imports to its documents, and to the tools that others check it
-// with: FOCUS exports to their validators, journals to their sums.
 package focus
 
 import (
 	"bytes"
 	_ "embed"
+	"iter"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/billing/focus"
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/metering"
 	"github.com/suanpan/suanpan/pkg/rating"
@@ -109,23 +109,32 @@ func (w *world) issue(t *testing.T, ledger *rating.Ledger) {
 	}
 }
 
-// decided are the documents that were decided on with a billing period, and its line items.
-func (w *world) decided(t *testing.T, period string) ([]billing.Entry, []rating.LineItem) {
+// documents are those that are booked in a billing period.
+func (w *world) documents(yield func(*billing.Document, error) bool) {
+	for i := range w.entries {
+		if !yield(&w.entries[i].Document, nil) {
+			return
+		}
+	}
+}
+
+// itemsOf are the line items of a billing period.
+func (w *world) itemsOf(period string) iter.Seq2[focus.Item, error] {
+	return func(yield func(focus.Item, error) bool) {
+		for _, i := range w.items {
+			if i.BillingPeriod == period && !yield(focus.Item{LineItem: i}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// export writes a dataset of a billing period.
+func (w *world) export(t *testing.T, o focus.Options) []byte {
 	t.Helper()
-	var entries []billing.Entry
-	for _, e := range w.entries {
-		if at, err := e.DecidedAt(); err == nil && at == period {
-			entries = append(entries, e)
-		}
+	var out bytes.Buffer
+	if _, err := focus.Write(&out, o, w.documents, w.itemsOf(o.Period)); err != nil {
+		t.Fatal(err)
 	}
-	var items []rating.LineItem
-	for _, i := range w.items {
-		if i.BillingPeriod == period {
-			items = append(items, i)
-		}
-	}
-	if len(entries) == 0 || len(items) == 0 {
-		t.Fatalf("%s has %d documents and %d line items", period, len(entries), len(items))
-	}
-	return entries, items
+	return out.Bytes()
 }
