@@ -42,6 +42,7 @@ type bench struct {
 	binary string // the command
 	events string // file of JSON lines: market prices, then windows
 	report report
+	ended  struct{ cpu, peak float64 } // seconds and MiB of the command that ended last
 }
 
 func main() {
@@ -52,7 +53,7 @@ func main() {
 	flag.Int64Var(&o.limit, "windows", 0, "end after so many windows; 0: after all")
 	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.StringVar(&o.profiles, "profiles", "", "folder for pprof profiles (slows it down a little)")
-	flag.StringVar(&o.only, "only", "path,limits,alone", "parts to run besides rating in this process")
+	flag.StringVar(&o.only, "only", "path,limits,alone,close", "parts to run besides rating in this process")
 	flag.StringVar(&o.dir, "dir", "", "folder for the files, several GB (default: the system's)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -92,7 +93,7 @@ func run(ctx context.Context, o options) (err error) {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *offline) error
-	}{{"path", b.path}, {"limits", b.limits}, {"alone", b.alone}} {
+	}{{"path", b.path}, {"limits", b.limits}, {"alone", b.alone}, {"close", b.close}} {
 		if !b.wants(part.name) {
 			continue
 		}

@@ -38,7 +38,7 @@ const (
 // bring it into ClickHouse: until both have committed all of it. The limit of reading is measured
 // on the same topic.
 func (b *bench) path(ctx context.Context, rated *offline) error {
-	broker, brokers, err := b.broker(ctx)
+	broker, brokers, err := b.broker(ctx, "path")
 	if err != nil {
 		return err
 	}

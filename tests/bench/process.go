@@ -35,6 +35,10 @@ func (b *bench) command(ctx context.Context, stdin io.Reader, stdout io.Writer, 
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("suanpan %s: %w\n%s", args[0], err, tail(errText.Bytes()))
 	}
+	b.ended.cpu = cmd.ProcessState.UserTime().Seconds() + cmd.ProcessState.SystemTime().Seconds()
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		b.ended.peak = float64(usage.Maxrss) / 1024
+	}
 	return nil
 }
 
@@ -167,17 +171,18 @@ func freeAddr() (string, error) {
 	return addr, listener.Close()
 }
 
-// broker starts an embedded Kafka.
-func (b *bench) broker(ctx context.Context) (*process, string, error) {
+// broker starts an embedded Kafka on a new folder.
+func (b *bench) broker(ctx context.Context, part string) (*process, string, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := b.start(ctx, "kafka", "embedded", "kafka", "--listen", addr,
-		"--data", filepath.Join(b.dir, "kafka"))
+	p, err := b.start(ctx, "kafka-"+part, "embedded", "kafka", "--listen", addr,
+		"--data", filepath.Join(b.dir, "kafka-"+part))
 	if err != nil {
 		return nil, "", err
 	}
+	p.name = "kafka"
 	return p, addr, p.await(ctx, startTimeout, func() (bool, error) {
 		conn, err := net.DialTimeout("tcp", addr, time.Second)
 		if err != nil {

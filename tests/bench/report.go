@@ -50,6 +50,8 @@ type report struct {
 	ArchiverMiB       float64 `json:"archiver_peak_mib,omitempty"`
 	KafkaMiB          float64 `json:"kafka_peak_mib,omitempty"`
 	ClickHouseMiB     float64 `json:"clickhouse_peak_mib,omitempty"`
+	BillerMiB         float64 `json:"biller_peak_mib,omitempty"`
+	BillerEngineMiB   float64 `json:"biller_clickhouse_peak_mib,omitempty"`
 
 	Ratios []ratio `json:"ratios,omitempty"`
 }
@@ -123,6 +125,10 @@ func (r *report) print(out io.Writer, asJSON bool) error {
 		fmt.Fprintf(&text, "peak memory, a process each: rater %.0f MiB, archiver %.0f MiB, "+
 			"kafka %.0f MiB, clickhouse %.0f MiB\n", r.RaterMiB, r.ArchiverMiB, r.KafkaMiB,
 			r.ClickHouseMiB)
+	}
+	if r.BillerMiB > 0 {
+		fmt.Fprintf(&text, "peak memory of closing: biller %.0f MiB, clickhouse %.0f MiB, what wrote "+
+			"the rows before included\n", r.BillerMiB, r.BillerEngineMiB)
 	}
 	if r.AloneLoadSeconds > 0 {
 		fmt.Fprintf(&text, "ClickHouse alone: load %.1f s, group %.1f s, no deduplication, no price\n",
