@@ -54,26 +54,61 @@ func (s *Store) lineItems(ctx context.Context, filter LineItemFilter, order stri
 	}
 	var out []rating.LineItem
 	err := s.each(ctx, query, func(row scanner) error {
-		var i rating.LineItem
-		var start, end time.Time
-		if err := row.Scan(&i.Tenant, &i.Project, &i.Lease, &i.Session, &i.Node, &i.Region, &i.SKU,
-			&i.Purchase, &i.Band, &start, &end, &i.Day, &i.BillingPeriod, &i.UsagePeriod, &i.Kind,
-			&i.Labels, &i.BaseQuantity, &i.BaseUnit, &i.UnitPrice, &i.Per, &i.ListAmount, &i.Amount,
-			&i.EffectiveAmount, &i.Currency); err != nil {
-			return err
-		}
-		i.UsageStart = start.UTC().Format(time.RFC3339)
-		i.UsageEnd = end.UTC().Format(time.RFC3339)
-		i.BaseQuantity = fixed(i.BaseQuantity, quantityPlaces)
-		i.ListAmount, i.Amount = fixed(i.ListAmount, money.Scale), fixed(i.Amount, money.Scale)
-		i.EffectiveAmount = fixed(i.EffectiveAmount, money.Scale)
+		i, err := scanItem(row)
 		out = append(out, i)
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read line items: %w", err)
 	}
 	return out, nil
+}
+
+// scanItem reads a row of lineItemColumns, and what is selected behind them.
+func scanItem(row scanner, more ...any) (rating.LineItem, error) {
+	var i rating.LineItem
+	var start, end time.Time
+	err := row.Scan(append([]any{
+		&i.Tenant, &i.Project, &i.Lease, &i.Session, &i.Node, &i.Region, &i.SKU, &i.Purchase, &i.Band,
+		&start, &end, &i.Day, &i.BillingPeriod, &i.UsagePeriod, &i.Kind, &i.Labels, &i.BaseQuantity,
+		&i.BaseUnit, &i.UnitPrice, &i.Per, &i.ListAmount, &i.Amount, &i.EffectiveAmount, &i.Currency,
+	}, more...)...)
+	i.UsageStart = start.UTC().Format(time.RFC3339)
+	i.UsageEnd = end.UTC().Format(time.RFC3339)
+	i.BaseQuantity = fixed(i.BaseQuantity, quantityPlaces)
+	i.ListAmount, i.Amount = fixed(i.ListAmount, money.Scale), fixed(i.Amount, money.Scale)
+	i.EffectiveAmount = fixed(i.EffectiveAmount, money.Scale)
+	return i, err
+}
+
+// EachLineItem visits the line items of a billing period, each with its charge, in an order that
+// follows from what they say.
+func (s *Store) EachLineItem(ctx context.Context, period string,
+	visit func(item *rating.LineItem, charge *rating.Charge) error,
+) error {
+	query := "SELECT " + lineItemColumns + ", charge FROM charge_items WHERE billing_period = " +
+		quote(period) + ` ORDER BY tenant, usage_start, session, sku, purchase, band, kind, project,
+			usage_end, base_quantity, amount, charge`
+	var charge rating.Charge
+	last := ""
+	err := s.each(ctx, query, func(row scanner) error {
+		var key string
+		i, err := scanItem(row, &key)
+		if err != nil {
+			return err
+		}
+		if key != last || i.Tenant != charge.Tenant {
+			if charge, err = rating.ParseCharge(i.Tenant, key); err != nil {
+				return fmt.Errorf("tenant %q: %w", i.Tenant, err)
+			}
+			last = key
+		}
+		return visit(&i, &charge)
+	})
+	if err != nil {
+		return fmt.Errorf("read line items of %s: %w", period, err)
+	}
+	return nil
 }
 
 // fixed adds the trailing zeros that ClickHouse leaves out.

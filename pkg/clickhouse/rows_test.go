@@ -159,6 +159,22 @@ func sameItems(t *testing.T, s *Store, l *rating.Ledger, w *world) {
 	if diff := gocmp.Diff(lines(want), lines(got)); diff != "" {
 		t.Errorf("line items differ (-ledger +view):\n%s", diff)
 	}
+	var each []rating.LineItem
+	for _, period := range []string{"2026-01", "2026-02"} {
+		err := s.EachLineItem(t.Context(), period, func(i *rating.LineItem, c *rating.Charge) error {
+			if c.SKU != i.SKU || c.Band != i.Band || c.Period != i.UsagePeriod {
+				t.Errorf("%s has a line item of %s %s", c.Key(), i.SKU, i.Band)
+			}
+			each = append(each, *i)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := gocmp.Diff(lines(want), lines(each)); diff != "" {
+		t.Errorf("line items by charge differ (-ledger +view):\n%s", diff)
+	}
 	if kinds["usage"] == 0 || kinds["void"] == 0 || kinds["rounding"] == 0 {
 		t.Errorf("the world has no items of some kind: %v", kinds)
 	}

@@ -146,9 +146,9 @@ ARRAY JOIN
     arrayEnumerate(JSONExtractArrayRaw(document, 'lines')) AS line_number
 COMMENT 'The lines of issued documents, those of credit notes negative';
 
--- Line items as before, and those that re-ratings reverse (2 takes used seconds off, 3 adds voided
--- ones).
-CREATE OR REPLACE VIEW line_items AS
+-- Line items as before, with their charge, and with those that re-ratings reverse (2 takes used
+-- seconds off, 3 adds voided ones).
+CREATE OR REPLACE VIEW charge_items AS
 WITH
     -- Each segment of an hour, and each consumed amount, with its charge.
     items AS
@@ -246,7 +246,12 @@ SELECT
     reinterpret(accurateCast(list_pico, 'Int128'), 'Decimal(38, 12)') AS list_amount,
     reinterpret(accurateCast(pico, 'Int128'), 'Decimal(38, 12)') AS amount,
     reinterpret(accurateCast(pico, 'Int128'), 'Decimal(38, 12)') AS effective_amount,
-    currency
+    currency,
+    charge
 FROM lines
 SETTINGS do_not_merge_across_partitions_select_final = 1, join_use_nulls = 0
+COMMENT 'Line items with their charge, as exports need them; line_items is for all others';
+
+CREATE OR REPLACE VIEW line_items AS
+SELECT * EXCEPT (charge) FROM charge_items
 COMMENT 'Their amounts add up to the bill. What is not settled yet costs 0, in currency ""';
