@@ -20,11 +20,12 @@ var layers = map[string][]string{
 	"pkg/kafka":      append([]string{"pkg/pipeline"}, pure...),
 	"pkg/clickhouse": append([]string{"pkg/pipeline"}, pure...),
 	"pkg/nvml":       append([]string{"pkg/pipeline"}, pure...),
+	"pkg/notify":     pure,
 	"pkg/daemon":     append([]string{"pkg/pipeline"}, pure...),
 }
 
 // adapters are the parts that know one technology each.
-var adapters = []string{"pkg/kafka", "pkg/clickhouse", "pkg/nvml", "pkg/daemon"}
+var adapters = []string{"pkg/kafka", "pkg/clickhouse", "pkg/nvml", "pkg/notify", "pkg/daemon"}
 
 // soleImporters name the one part that may import a library, which hides it from all others.
 var soleImporters = []struct{ library, part, reason string }{
@@ -43,6 +44,10 @@ var soleImporters = []struct{ library, part, reason string }{
 	{
 		"github.com/NVIDIA/go-nvml", "pkg/nvml",
 		"it needs cgo and a driver, which everything else must build without",
+	},
+	{
+		"github.com/wneessen/go-mail", "pkg/notify",
+		"TLS, the end of connections and what errors mean are that part's secret",
 	},
 }
 

@@ -1,0 +1,139 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/suanpan/suanpan/pkg/catalog"
+)
+
+// State says where a delivery is in its life.
+type State string
+
+// The states. A delivery begins pending and ends as one of the others.
+const (
+	StatePending   State = "pending"
+	StateDelivered State = "delivered"
+	StateDead      State = "dead" // a dead letter: Outcome says why
+)
+
+// Delivery is one message on its way to one receiver. Its key is (Message.ID, Channel); of two
+// states of it, the one with more Attempts is the later one, and a pending one with as many is the
+// earlier.
+type Delivery struct {
+	Message  Message
+	To       catalog.Channel
+	Channel  string // the name of To, see [ChannelName]
+	State    State
+	Attempts int
+	Created  time.Time
+	First    time.Time // of the first attempt; the zero time before it
+	Next     time.Time // pending: when the next attempt is due
+	Done     time.Time // not pending: when it ended
+	Outcome  Outcome   // of the last attempt; Expired in the end of a delivery that was given up
+	Status   int       // of the last attempt: HTTP's or SMTP's; 0 is none
+	Error    string    // of the last attempt; "" is none
+}
+
+// Latency is how long the message took from its decision to its receiver, or until it was given
+// up; 0 while it is pending.
+func (d *Delivery) Latency() time.Duration {
+	if d.State == StatePending {
+		return 0
+	}
+	return d.Done.Sub(d.Message.Time)
+}
+
+// Attempt is one entry of the delivery log.
+type Attempt struct {
+	Message, Channel, Tenant, Type string
+	Number                         int // from 1; 0: none was made, as the receiver is disabled
+	Time                           time.Time
+	Outcome                        Outcome
+	Status                         int           // HTTP's or SMTP's; 0 is none
+	Latency                        time.Duration // of the attempt
+	Error                          string        // "" is none
+}
+
+// Store keeps deliveries and their log. It must be durable when a method returns nil. Writes may be
+// repeated after an error, and two processes may write the same delivery: the later state, as
+// [Delivery] says, stays.
+type Store interface {
+	// Add keeps new deliveries; those whose key it has already stay as they are.
+	Add(ctx context.Context, deliveries []Delivery) error
+	// Due returns pending deliveries whose Next is not after now: at most limit in all and
+	// perChannel of each channel, in the order of Next, message and channel.
+	Due(ctx context.Context, now time.Time, limit, perChannel int) ([]Delivery, error)
+	// Record keeps the new state of a delivery and the log's entry, both or neither.
+	Record(ctx context.Context, d Delivery, a Attempt) error
+	// Disable keeps that a receiver wants no more messages, until somebody enables it again.
+	Disable(ctx context.Context, channel string, at time.Time) error
+	// Disabled returns which of the channels are disabled.
+	Disabled(ctx context.Context, channels []string) (map[string]bool, error)
+}
+
+// ChannelName names a channel in stores: kind, secret and target, such as
+// "webhook:default:https://example.com/hook". It may hold what [ShowChannel] hides.
+func ChannelName(c catalog.Channel) string {
+	switch c.Kind {
+	case catalog.Log:
+		return string(catalog.Log)
+	case catalog.Webhook:
+		return string(c.Kind) + ":" + c.Secret + ":" + c.Target
+	case catalog.Email, catalog.Alertmanager:
+	}
+	return string(c.Kind) + ":" + c.Target
+}
+
+// ShowChannel names a channel for logs: of a URL only the host, as the rest may be a secret.
+func ShowChannel(c catalog.Channel) string {
+	if c.Kind == catalog.Webhook || c.Kind == catalog.Alertmanager {
+		host := "?"
+		if u, err := url.Parse(c.Target); err == nil {
+			host = u.Host
+		}
+		return string(c.Kind) + ":" + host
+	}
+	return ChannelName(c)
+}
+
+// Queue takes messages for delivery.
+type Queue struct{ store Store }
+
+// NewQueue returns a queue over a store.
+func NewQueue(store Store) *Queue { return &Queue{store} }
+
+// Add keeps one delivery per channel, due at notBefore (quiet hours; a past one is now). A message
+// that was added already is not sent again, so it may be repeated until it returns nil.
+func (q *Queue) Add(
+	ctx context.Context, m Message, to []catalog.Channel, now, notBefore time.Time,
+) error {
+	if err := m.Validate(); err != nil {
+		return fmt.Errorf("add message %q: %w", m.ID, err)
+	}
+	next := now
+	if notBefore.After(now) {
+		next = notBefore
+	}
+	var deliveries []Delivery
+	known := make(map[string]bool)
+	for _, c := range to {
+		name := ChannelName(c)
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		deliveries = append(deliveries, Delivery{
+			Message: m, To: c, Channel: name, State: StatePending, Created: now, Next: next,
+		})
+	}
+	if len(deliveries) == 0 {
+		return nil
+	}
+	if err := q.store.Add(ctx, deliveries); err != nil {
+		return fmt.Errorf("add message %q: %w", m.ID, err)
+	}
+	return nil
+}
