@@ -182,6 +182,67 @@ func sameBills(t *testing.T, s *Store, l *rating.Ledger) {
 	}
 }
 
+func TestBills_takeAnyNames(t *testing.T) {
+	s, l := store(t), rating.NewLedger()
+	for i, tenant := range hostile {
+		name := func(n int) string { return hostile[(i+n)%len(hostile)] }
+		charge := rating.Charge{
+			Tenant: tenant, Book: "b", SKU: "s", Purchase: "on_demand", Band: "standard", Period: "2026-01",
+		}
+		key := rating.SessionKey{Tenant: tenant, Session: name(1)}
+		session := rating.SessionRow{SessionKey: key, SKU: "s", Milli: 5}
+		session.Project = name(2)
+		session.Labels = []metering.Label{{Key: name(3), Value: name(4)}, {Key: "team", Value: name(5)}}
+		changes := rating.Changes{
+			Sessions: []rating.SessionRow{session},
+			Consumed: []rating.ConsumedRow{{
+				Tenant: tenant, Source: name(6), ID: name(7), SKU: "s", Charge: &charge,
+				Nano: quantity(int64(i)), Billing: "2026-02", At: worldStart.Unix(), Project: name(8),
+				Labels: []metering.Label{{Key: "model", Value: name(9)}},
+			}},
+			Hours: []rating.Row{{
+				HourKey: rating.HourKey{SessionKey: key, Hour: worldStart.Unix()}, SKU: "s", Milli: 5,
+				Used:     metering.Set{{From: 1, To: 3}},
+				Segments: []rating.Segment{{Charge: &charge, Billing: "2026-02", From: 1, To: 3, Seconds: 2}},
+			}},
+			Closes: []rating.Close{{
+				PeriodKey: rating.PeriodKey{Tenant: tenant, Period: "2026-01"}, From: 1, Until: 2,
+			}},
+		}
+		l.Apply(&changes)
+		if err := s.Write(t.Context(), &changes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameBills(t, s, l)
+}
+
+func TestBills_refuseRowsThatCannotBe(t *testing.T) {
+	const insert = `INSERT INTO hours (tenant, hour, session, sku, held, seg_kind, seg_charge,
+		seg_billing_period, seg_day, seg_from, seg_to, seg_seconds) VALUES
+		('%s', 1769860800, 's', 'gpu', 1000, [0], ['%s'], ['2026-01'], [1], [0], [1], [1])`
+	s := store(t)
+	for tenant, f := range map[string]struct{ charge, uses, lines string }{
+		"a": {"b|x||0|gpu||on_demand|standard||2026-01|0", `parsing "x"`, `parsing "x"`},
+		// This one is of no usage period, so it is in no sum; the rows show it.
+		"b": {"x", "", "has 1 parts, not 11"},
+	} {
+		if err := s.conn.Exec(t.Context(), fmt.Sprintf(insert, tenant, f.charge)); err != nil {
+			t.Fatal(err)
+		}
+		keys := []pipeline.PeriodKey{{Tenant: tenant, Period: "2026-01"}}
+		_, err := s.Uses(t.Context(), keys)
+		if f.uses == "" && err != nil || f.uses != "" &&
+			(err == nil || !strings.Contains(err.Error(), f.uses)) {
+			t.Errorf("Uses of charge %s: %v, want %q", f.charge, err, f.uses)
+		}
+		err = s.RowLines(t.Context(), keys, func(pipeline.PeriodKey, rating.RowLine) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), f.lines) {
+			t.Errorf("RowLines of charge %s: %v, want %q", f.charge, err, f.lines)
+		}
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	s := store(t)
 	invoice := billing.Entry{
