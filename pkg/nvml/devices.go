@@ -133,6 +133,7 @@ func (l *Library) add(card nvml.Device, uuid string, index int) error {
 		// A driver that has no such events says so: then there are none to see.
 		_ = card.RegisterEvents(nvml.EventTypeXidCriticalError, l.xids)
 	}
+	l.cards[card] = uuid
 	l.handles[uuid].gpm.free()
 	l.handles[uuid] = handle{d, card, card, l.newActivity(card, None)}
 	return nil

@@ -32,9 +32,10 @@ type Library struct {
 	started time.Time // zero: it must be started
 	broken  bool      // a GPU was lost since: start anew when Devices is next called, but not often
 	driver  string
-	symbols map[string]bool   // function -> the library has it
-	handles map[string]handle // by UUID
-	xids    nvml.EventSet     // nil: the driver has no events
+	symbols map[string]bool        // function -> the library has it
+	handles map[string]handle      // by UUID
+	cards   map[nvml.Device]string // GPUs' UUIDs since the start, also of those lost since
+	xids    nvml.EventSet          // nil: the driver has no events
 }
 
 // handle is what the library needs to reach a device. It is dead when the driver restarts, and when
@@ -104,6 +105,7 @@ func (l *Library) start() error {
 	}
 	l.started, l.broken = time.Now(), false
 	l.handles, l.symbols = map[string]handle{}, map[string]bool{}
+	l.cards = map[nvml.Device]string{}
 	l.driver, _ = l.api.SystemGetDriverVersion() // "" where it is not told
 	l.xids = nil
 	if l.has("nvmlEventSetCreate") {

@@ -301,6 +301,7 @@ func TestEvents_ofALostGPU(t *testing.T) {
 	w.GPUs[1].Values["fail"] = "gpu_is_lost"
 	w.XIDs = []fakenvml.XID{{Seq: 1, Device: w.GPUs[1].UUID, Code: 79}}
 	w.write()
+	w.devices() // it is not among them any more
 	events, err := w.Events()
 	want := []nvml.Event{{UUID: w.GPUs[1].UUID, XID: 79}}
 	if diff := cmp.Diff(want, events); diff != "" || err != nil {
@@ -380,7 +381,7 @@ func readOld(t *testing.T, library string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Such drivers count what is reserved as used, and have neither GPM nor processes by part.
+		// Such drivers count what is reserved as used; there is no GPM, no processes by part.
 		if !r.Memory.OK || r.Memory.V.Reserved != 0 || r.Activity.OK || r.Processes.OK {
 			t.Errorf("%s: %+v", d.UUID, r)
 		}

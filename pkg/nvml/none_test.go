@@ -12,7 +12,8 @@ import (
 
 func TestOpen_withoutCgoSaysWhatToDo(t *testing.T) {
 	l, err := nvml.Open("")
-	if l != nil || !errors.Is(err, nvml.ErrUnavailable) || !strings.Contains(err.Error(), "CGO_ENABLED=1") {
+	if l != nil || !errors.Is(err, nvml.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "CGO_ENABLED=1") {
 		t.Errorf("open: %v, %v", l, err)
 	}
 }

@@ -258,15 +258,7 @@ func (l *Library) Events() ([]Event, error) {
 
 // owner finds whose event it is.
 func (l *Library) owner(data *nvml.EventData) string {
-	uuid, ret := data.Device.GetUUID()
-	if ret != nvml.SUCCESS { // a lost GPU does not tell
-		uuid = ""
-		for known, h := range l.handles {
-			if !h.device.MIG() && h.self == data.Device {
-				uuid = known
-			}
-		}
-	}
+	uuid := l.cards[data.Device] // a lost GPU would not say who it is
 	if data.GpuInstanceId == invalidInstance {
 		return uuid
 	}

@@ -49,7 +49,7 @@ type Holder struct {
 	Lease   string
 	// Pod is set where Kubernetes gave the device away; dcgm-exporter has the same labels.
 	Pod, Namespace, Container string
-	// Share is the part of the device that is held, above 0 and up to 1.
+	// Share is the part of the device that is held, up to 1. 0 stands for all of it.
 	Share float64
 }
 
@@ -63,17 +63,20 @@ type Telemetry struct {
 	EnergyJ    *float64 `json:"energy_j,omitempty"`     // of all devices together
 }
 
-// Sampler samples devices. Its methods may be called from several goroutines; Run by one. It is a
-// prometheus.Collector.
+// Sampler samples devices. Step, and so Run, is called by one goroutine; all other methods may be
+// called at any time and never wait for the driver, which may hang. It is a prometheus.Collector.
 type Sampler struct {
 	config  Config
 	library Library
 
+	// What follows is changed by Step alone, with mu held; others read it with mu held.
 	mu      sync.Mutex
 	devices []*device // in the order of the listing, lost ones last
 	byUUID  map[string]*device
+	gone    map[string]*device // MIG devices that were destroyed: their last window may be asked for
 	holders map[string][]Holder
 	scanned time.Time // zero: list the devices at the next step
+	driver  string
 	counts  counts
 }
 
@@ -97,9 +100,10 @@ func New(library Library, config Config) *Sampler {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Sampler{config: config, library: library, byUUID: map[string]*device{}}
-	s.counts.lastXID = map[string]uint64{}
-	return s
+	return &Sampler{
+		config: config, library: library,
+		byUUID: map[string]*device{}, gone: map[string]*device{},
+	}
 }
 
 // Run samples until ctx ends, first at once. It returns nil then, and an error that wraps

@@ -120,6 +120,9 @@ func (s *Sampler) Telemetry(uuids []string, from, until time.Time) (Telemetry, b
 	for _, uuid := range uuids {
 		d := s.byUUID[uuid]
 		if d == nil {
+			d = s.gone[uuid]
+		}
+		if d == nil {
 			return Telemetry{}, false
 		}
 		one := d.past.within(from.UnixMilli(), until.UnixMilli())
