@@ -97,11 +97,17 @@ func (b *Book) decide(d *Decision, offset int64, at time.Time) ([]Entry, error) 
 		return nil, fmt.Errorf("period %s of tenant %s, contract %q, was decided on before", d.Period,
 			d.Tenant, d.Contract)
 	}
-	own := make(map[string]money.Amount) // invoices of this very decision
+	own := make(map[string]money.Amount) // what is left of invoices, with this very decision
+	seen := make(map[string]bool)
 	for i := range d.Documents {
-		if err := b.check(&d.Documents[i].Document, own); err != nil {
+		doc := &d.Documents[i].Document
+		if err := b.check(doc, own); err != nil {
 			return nil, err
 		}
+		if seen[doc.ID()] {
+			return nil, fmt.Errorf("document %s is there twice", doc.ID())
+		}
+		seen[doc.ID()] = true
 	}
 	b.decided[key] = true
 	var entries []Entry
@@ -111,7 +117,7 @@ func (b *Book) decide(d *Decision, offset int64, at time.Time) ([]Entry, error) 
 	return entries, nil
 }
 
-// check finds what speaks against a new document.
+// check finds what speaks against a new document, and says what it leaves of its invoice.
 func (b *Book) check(d *Document, own map[string]money.Amount) error {
 	if b.known[d.ID()] != nil {
 		return fmt.Errorf("there is a document %s already", d.ID())
@@ -122,7 +128,7 @@ func (b *Book) check(d *Document, own map[string]money.Amount) error {
 	}
 	invoice := d.Key().String()
 	left, ok := own[invoice]
-	if k := b.known[invoice]; k != nil && k.status != Voided {
+	if k := b.known[invoice]; !ok && k != nil && k.status != Voided {
 		left, ok = k.left, true
 	}
 	switch {
@@ -132,6 +138,7 @@ func (b *Book) check(d *Document, own map[string]money.Amount) error {
 		return fmt.Errorf("credit note %s gives %s back, but only %s is left of invoice %s", d.ID(),
 			d.Total, left, invoice)
 	}
+	own[invoice] = left.Sub(parse(d.Total))
 	return nil
 }
 
@@ -189,7 +196,7 @@ func (b *Book) credit(d *Drafted, offset int64, at time.Time) ([]Entry, error) {
 	if d.Type != CreditNote {
 		return nil, fmt.Errorf("document %s is no credit note", d.ID())
 	}
-	if err := b.check(&d.Document, nil); err != nil {
+	if err := b.check(&d.Document, make(map[string]money.Amount)); err != nil {
 		return nil, err
 	}
 	return []Entry{b.add(d, offset, at)}, nil
@@ -219,11 +226,10 @@ func (b *Book) release(a *Act, offset int64, at time.Time) ([]Entry, error) {
 	switch {
 	case entry.Seller == nil && a.Seller == nil:
 		return nil, fmt.Errorf("document %s has no seller", a.ID)
+	case entry.Type == CreditNote && b.known[entry.Key().String()].status != Issued:
+		return nil, fmt.Errorf("document %s cites an invoice that is not issued", a.ID)
 	case entry.Seller == nil:
 		entry.Seller, k.terms = a.Seller, a.Terms
-	}
-	if entry.Type == CreditNote && b.known[entry.Key().String()].status != Issued {
-		return nil, fmt.Errorf("document %s cites an invoice that is not issued", a.ID)
 	}
 	entry.By, entry.Reason, entry.At, entry.Offset = a.By, a.Reason, at, offset
 	b.issue(&entry, k, at)

@@ -8,8 +8,21 @@ import (
 	"strings"
 )
 
-// latePrefix begins the IDs of credit notes that late events made; the billing period follows.
-const latePrefix = "late-"
+// latePrefix begins the IDs of credit notes that late events made; the billing period follows, and
+// after lateOf the usage period if the note is on the invoice of another one.
+const (
+	latePrefix = "late-"
+	lateOf     = "-of-"
+)
+
+// lateID is the ID of the credit note that late events of a usage period make with the close of a
+// billing period, on the invoice of some period.
+func lateID(billing, usage, invoice string) string {
+	if usage == invoice {
+		return latePrefix + billing
+	}
+	return latePrefix + billing + lateOf + usage
+}
 
 // DecidedAt returns the billing period with whose close the document was decided on. It fails for a
 // credit note that a person made.
@@ -21,6 +34,7 @@ func (d *Document) DecidedAt() (string, error) {
 	if !ok {
 		return "", errors.New("a person made this credit note: it follows from no events")
 	}
+	period, _, _ = strings.Cut(period, lateOf)
 	return period, nil
 }
 
@@ -91,6 +105,3 @@ func flatten(path string, node any, out map[string]string) {
 		out[path] = fmt.Sprintf("%v", n)
 	}
 }
-
-// LateID is the ID of the credit notes that late events make with the close of a billing period.
-func LateID(period string) string { return latePrefix + period }

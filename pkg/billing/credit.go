@@ -78,7 +78,9 @@ func (d *Document) close(groups []taxed, digits int) {
 	var subtotal, exact money.Amount
 	for i := range d.Lines {
 		subtotal = subtotal.Add(parse(d.Lines[i].Amount))
-		exact = exact.Add(parse(d.Lines[i].Exact))
+		if d.Lines[i].Grant == "" {
+			exact = exact.Add(parse(d.Lines[i].Exact))
+		}
 	}
 	d.UnroundedTotal = exact.Fixed(money.Scale)
 	groups = slices.DeleteFunc(slices.Clone(groups), func(t taxed) bool {
@@ -155,6 +157,10 @@ func creditAmount(note *Document, left []taxed, amount money.Amount, digits int,
 			group.taxable = left[i].taxable
 			group.tax = part.Sub(group.taxable)
 		}
+		if group.tax.Cmp(left[i].tax) > 0 {
+			group.tax = left[i].tax
+			group.taxable = part.Sub(group.tax)
+		}
 		groups = append(groups, group)
 	}
 	return groups, restLines(note, groups, digits), nil
@@ -180,116 +186,6 @@ func restLines(note *Document, groups []taxed, digits int) []Line {
 		})
 	}
 	return lines
-}
-
-// creditLate makes the credit note for a period that late events made cheaper: on its own invoice
-// or, where not enough is left of that, on the invoice with late lines of it of which most is left.
-// It is nil where nothing was billed.
-func (d *drafting) creditLate(sum *lateSum) (*Document, error) {
-	invoice := d.History.billedFor(d.key(sum.period))
-	if invoice == nil {
-		return nil, nil
-	}
-	note := creditOf(invoice.doc, latePrefix+d.Period, "late events of "+sum.period)
-	note.Proof = d.Proofs[d.currency]
-	var lines []draftLine
-	var exact []money.Amount
-	for _, late := range sum.lines {
-		for _, l := range late.details {
-			lines = append(lines, l.negated())
-			exact = append(exact, l.exact.Neg())
-		}
-	}
-	total := sum.amount.Neg().Round(d.digits, d.rounding)
-	amounts := money.Allocate(total, exact, d.digits)
-	left := invoice.remaining()
-	groups := groupTaxes(lines, amounts, d.digits)
-	for i := range groups {
-		at := slices.IndexFunc(left, func(t taxed) bool { return t.treatment == groups[i].treatment })
-		cap := taxed{treatment: groups[i].treatment}
-		if at >= 0 {
-			cap = left[at]
-		}
-		if over := groups[i].taxable.Sub(cap.taxable); over.Sign() > 0 {
-			lines, amounts = d.capped(lines, amounts, &groups[i], &cap)
-			groups[i].taxable = cap.taxable
-		}
-		if err := groups[i].limit(&cap); err != nil {
-			return nil, err
-		}
-	}
-	d.setLines(note, lines, amounts)
-	note.close(groups, d.digits)
-	if parse(note.Total).Sign() <= 0 {
-		return nil, nil
-	}
-	return note, d.History.Add(note)
-}
-
-func (d *drafting) key(period string) Key { return Key{d.Tenant, d.Contract, d.currency, period} }
-
-// capped adds the line that keeps a credit note within its invoice.
-func (d *drafting) capped(lines []draftLine, amounts []money.Amount, want, left *taxed,
-) ([]draftLine, []money.Amount) {
-	over := want.taxable.Sub(left.taxable)
-	if want.Inclusive {
-		over = want.gross().Sub(left.gross())
-	}
-	limit := draftLine{
-		Line: Line{
-			Kind: CreditLine, UsagePeriod: lines[0].UsagePeriod, Start: lines[0].Start, End: lines[0].End,
-			Description: "more than is left of the invoice", Unit: "unit", Per: "unit",
-			UnitPrice: over.Neg().String(),
-		},
-		treatment: want.treatment, quantity: oneUnit, exact: over.Neg(),
-	}
-	return append(lines, limit), append(amounts, over.Neg())
-}
-
-// negated is the line as a credit note has it.
-func (l *draftLine) negated() draftLine {
-	out := *l
-	out.Kind = LateLine
-	out.exact, out.quantity = l.exact.Neg(), l.quantity.Neg()
-	out.Tiers = nil // of what is billed, not of what is given back
-	for dim := range l.shares {
-		out.shares[dim] = make([]draftShare, len(l.shares[dim]))
-		for i, s := range l.shares[dim] {
-			out.shares[dim][i] = draftShare{s.name, s.quantity.Neg(), s.exact.Neg()}
-		}
-	}
-	return out
-}
-
-// billedFor returns the invoice that usage of a period is given back on.
-func (h *History) billedFor(k Key) *billed {
-	var best *billed
-	var most money.Amount
-	for _, key := range h.order {
-		b := h.invoices[key]
-		own := key == k
-		if !own && (key.Tenant != k.Tenant || key.Contract != k.Contract ||
-			key.Currency != k.Currency || !b.doc.hasLate(k.Period)) {
-			continue
-		}
-		var left money.Amount
-		for _, t := range b.remaining() {
-			left = left.Add(t.gross())
-		}
-		if own && left.Sign() > 0 {
-			return b
-		}
-		if left.Cmp(most) > 0 {
-			best, most = b, left
-		}
-	}
-	return best
-}
-
-func (d *Document) hasLate(period string) bool {
-	return slices.ContainsFunc(d.Lines, func(l Line) bool {
-		return l.Kind == LateLine && l.UsagePeriod == period
-	})
 }
 
 // Remaining is how much of an invoice, with tax, can still be given back.

@@ -132,16 +132,27 @@ func (c *Closing) drafting(currency string, uses []priced) (*drafting, error) {
 		return nil, fmt.Errorf("draft invoice of tenant %s: contract %q has no price book in %s",
 			c.Tenant, c.Contract, c.Period)
 	}
-	d.zone, d.rounding = b.Location, b.Rounding
-	if len(uses) > 0 {
-		last := &uses[len(uses)-1].Charge
-		if v, ok := c.Catalog.BookVersion(last.Book, last.BookVersion); ok {
-			d.rounding = v.Rounding
-		}
-	}
+	d.zone, d.rounding = b.Location, c.roundingOf(currency, b, uses)
 	d.seller, _ = c.Catalog.SellerOf(c.Tenant, c.Contract, c.AsOf)
 	d.buyer, _ = c.Catalog.Buyer(c.Tenant, c.AsOf)
 	return d, nil
+}
+
+// roundingOf is how totals of a currency are rounded: as the book of that currency says at the end
+// of the period, or said when the contract left it.
+func (c *Closing) roundingOf(currency string, last catalog.Binding, uses []priced) money.Rounding {
+	for _, b := range slices.Backward(c.Catalog.Bindings(c.Tenant)) {
+		if b.Contract == c.Contract && b.From <= last.From && b.Currency == currency {
+			return b.Rounding
+		}
+	}
+	for i := range uses { // of a re-rating by another book
+		of := &uses[i].Charge
+		if v, ok := c.Catalog.BookVersion(of.Book, of.BookVersion); ok {
+			return v.Rounding
+		}
+	}
+	return last.Rounding
 }
 
 // documents makes the documents of one currency.
@@ -174,13 +185,11 @@ func (d *drafting) documents(uses []priced) ([]*Document, error) {
 		}
 	}
 	for i := range credits {
-		note, err := d.creditLate(&credits[i])
+		notes, err := d.creditLate(&credits[i])
 		if err != nil {
 			return nil, err
 		}
-		if note != nil {
-			documents = append(documents, note)
-		}
+		documents = append(documents, notes...)
 	}
 	return documents, nil
 }

@@ -78,7 +78,11 @@ func (d *drafting) line(l *draftLine, amount, net money.Amount) Line {
 			exact[i] = l.details[i].exact
 		}
 		amounts := money.Allocate(amount, exact, d.digits)
-		nets := d.nets(l.details, amounts)
+		parts := make([]money.Amount, len(l.details))
+		for i := range l.details {
+			parts[i] = l.treatment.net(amounts[i], 2*money.Scale)
+		}
+		nets := money.Allocate(net, parts, d.digits)
 		for i := range l.details {
 			out.Details = append(out.Details, d.line(&l.details[i], amounts[i], nets[i]))
 		}

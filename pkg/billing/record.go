@@ -134,5 +134,8 @@ func ParseRecord(value []byte) (*Record, error) {
 	if err := json.Unmarshal(e.Data, data); err != nil {
 		return nil, fmt.Errorf("parse billing record %s: %w", e.ID, err)
 	}
+	if err := r.validate(); err != nil {
+		return nil, fmt.Errorf("parse billing record %s: %w", e.ID, err)
+	}
 	return r, nil
 }

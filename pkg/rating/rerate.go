@@ -204,6 +204,9 @@ func (r *Rater) rerateConsumed(one Rerate) {
 		if !ok || !q.Price.Per.Consumed() {
 			continue // it stays as it was: there is no other price for it
 		}
+		if _, _, ok := r.catalog.PeriodBounds(c.Tenant, q.Contract, q.Period); !ok {
+			continue // nor a period that can be closed
+		}
 		back, anew := *c, *c
 		back.Source = one.mark("re-rating, reversed", c)
 		back.Nano = c.Nano.Neg()
