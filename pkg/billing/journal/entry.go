@@ -57,7 +57,8 @@ func (e *entry) post() error {
 	d := e.doc
 	err := e.add(Receivable, e.accounts.Receivable, read(d.Due), Posting{})
 	for _, p := range d.Prepaid {
-		err = errors.Join(err, e.add(Prepaid, e.accounts.Prepaid, read(p.Amount), Posting{Grant: p.Grant}))
+		err = errors.Join(err, e.add(Prepaid, e.accounts.Prepaid, read(p.Amount),
+			Posting{Grant: p.Grant}))
 	}
 	revenue, promo, lines := e.lines()
 	err = errors.Join(err, lines)

@@ -3,8 +3,8 @@
 // JSON go out, which come to zero for each document. It is pure.
 //
 // An invoice debits what is due to receivable, what balances paid to prepaid, and promotional money
-// to promo. It credits the net amount of its lines to revenue, by SKU, and its taxes to tax. A credit
-// note posts the opposite. What the tax that prices include is rounded by goes to rounding.
+// to promo. It credits the net amount of its lines to revenue, by SKU, and its taxes to tax. A
+// credit note posts the opposite. What the tax that prices include is rounded by goes to rounding.
 // Drafts post nothing.
 package journal
 
