@@ -113,6 +113,7 @@ func (v *verification) rate(ctx context.Context, closes []rating.Close) error {
 		return fmt.Errorf("read dead letters: %w", err)
 	}
 	rater := rating.NewRater(v.prices.Catalog, nil, closes...)
+	rater.Obey(v.prices.Amended)
 	parser := metering.NewParser()
 	var e metering.Event
 	err = v.store.Archived(ctx, v.doc.Tenant, partition, until, func(r Record) error {
@@ -123,6 +124,11 @@ func (v *verification) rate(ctx context.Context, closes []rating.Close) error {
 		rejection := parser.Parse(r.Value, &e)
 		if rejection == nil && e.Tenant != v.doc.Tenant {
 			return nil // its key is wrong: it was forwarded
+		}
+		if rejection == nil && e.Kind == metering.Rerate {
+			if err := v.loadSpan(rater, &e); err != nil {
+				return err
+			}
 		}
 		if rejection == nil {
 			rejection = rater.Rate(&e, rating.Position{Partition: r.Partition, Offset: r.Offset},
@@ -144,6 +150,15 @@ func (v *verification) rate(ctx context.Context, closes []rating.Close) error {
 	changes := rater.Drain()
 	v.ledger.Apply(&changes)
 	return nil
+}
+
+// loadSpan gives the rater what the ledger has of the hours that a re-rating is about.
+func (v *verification) loadSpan(rater *rating.Rater, e *metering.Event) error {
+	changes := rater.Drain()
+	v.ledger.Apply(&changes)
+	need := new(rating.Need)
+	rater.Need(e, need)
+	return rater.Load(need, v.ledger.Find(need))
 }
 
 // compareLines compares what is billed of each row.

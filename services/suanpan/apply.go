@@ -28,6 +28,7 @@ const applyMargin = 60
 type applyOptions struct {
 	file   string
 	replay bool
+	rerate bool
 	dryRun bool
 	json   bool
 }
@@ -37,7 +38,7 @@ type applied struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 	From   string `json:"effective_from"`
-	Status string `json:"status"` // created, changed or unchanged
+	Status string `json:"status"` // created, changed, unchanged or statusRerate
 
 	document catalog.Document
 }
@@ -58,7 +59,8 @@ earliest instant at which nobody can have rated by the old one.
 
 Only the first versions of calendars, price books, sellers, tenants and tax rules may start in the
 past. With --replay all may, and documents without effective_from hold always; that is refused
-once there is usage.`,
+once there is usage. With --for-rerating a version may start in the past, too, but all who rate
+ignore it until "suanpan rerate" prices past usage anew by it.`,
 		Example: `  suanpan apply -f deployments/example/catalog.yaml
   suanpan apply -f prices/ --dry-run`,
 		Args: cobra.NoArgs,
@@ -78,6 +80,8 @@ once there is usage.`,
 	flags.StringVarP(&o.file, "file", "f", "", "catalog `FILE` or folder")
 	flags.BoolVar(&o.replay, "replay", false,
 		"load a catalog before any usage: it may start in the past")
+	flags.BoolVar(&o.rerate, "for-rerating", false,
+		"versions may start in the past: only re-ratings obey these")
 	flags.BoolVar(&o.dryRun, "dry-run", false,
 		"check, and show what would change, without changing it")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
@@ -123,7 +127,7 @@ func apply(ctx context.Context, client *kafka.Client, o *applyOptions, now time.
 			return nil, err
 		}
 	}
-	results, err := plan(prices.Catalog, documents, o.replay, now.Unix())
+	results, err := plan(prices.Catalog, documents, o, now.Unix())
 	if err != nil || o.dryRun {
 		return results, err
 	}
@@ -153,9 +157,8 @@ func refuseReplay(ctx context.Context, client *kafka.Client) error {
 }
 
 // plan decides what each document is, sets starts that are not given, and checks all together.
-func plan(have *catalog.Catalog, documents []catalog.Document, replay bool, now int64) ([]applied,
-	error,
-) {
+func plan(have *catalog.Catalog, documents []catalog.Document, o *applyOptions, now int64,
+) ([]applied, error) {
 	var results []applied
 	var errs []error
 	all := append([]catalog.Document(nil), have.Documents()...)
@@ -171,7 +174,7 @@ func plan(have *catalog.Catalog, documents []catalog.Document, replay bool, now 
 			status = "changed"
 		}
 		seen[d.ID()] = true
-		if !d.Set && !replay {
+		if !d.Set && !o.replay {
 			start := now
 			if !first || !catalog.FirstMayBePast(d.Kind) {
 				start = have.Earliest(now, d) + applyMargin
@@ -181,10 +184,12 @@ func plan(have *catalog.Catalog, documents []catalog.Document, replay bool, now 
 				return nil, err
 			}
 		}
-		mayBePast := replay || first && catalog.FirstMayBePast(d.Kind)
-		if earliest := have.Earliest(now, d); !mayBePast && d.From < earliest {
+		mayBePast := o.replay || first && catalog.FirstMayBePast(d.Kind)
+		if earliest := have.Earliest(now, d); !mayBePast && d.From < earliest && o.rerate {
+			status = statusRerate
+		} else if !mayBePast && d.From < earliest {
 			errs = append(errs, fmt.Errorf("%s: %s starts at %s, but seconds until %s may be rated "+
-				"already: give it a later effective_from", d.At, d.ID(),
+				"already: give it a later effective_from, or apply it --for-rerating", d.At, d.ID(),
 				metering.InstantOf(d.From), metering.InstantOf(earliest)))
 		}
 		results = append(results, result(d, status))
@@ -195,6 +200,9 @@ func plan(have *catalog.Catalog, documents []catalog.Document, replay bool, now 
 	}
 	return results, errors.Join(errs...)
 }
+
+// statusRerate is of versions that start in the past, which only re-ratings obey.
+const statusRerate = "for re-rating"
 
 func result(d catalog.Document, status string) applied {
 	return applied{d.Kind, d.Name, fromText(d), status, d}
@@ -235,6 +243,9 @@ func confirm(ctx context.Context, prices *pipeline.Prices, results []applied) er
 	}
 	var errs []error
 	for _, r := range results {
+		if r.Status == statusRerate {
+			continue // all who rate ignore it, as they should
+		}
 		if _, ok := prices.Catalog.Version(r.Kind, r.Name, r.document.From); !ok {
 			why := "somebody else applied a conflicting version first"
 			for _, i := range prices.Ignored[before:] {

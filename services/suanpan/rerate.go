@@ -26,7 +26,7 @@ rate, as nobody knew them then; a re-rating obeys them. It prices all usage of t
 hours from --from until --until by the catalog as it is now, shows what would change, and does it
 with --yes. Of periods that are invoiced, more to pay becomes a late line of the next invoice, less a
 credit note.`,
-		Example: `  suanpan apply -f corrected-prices.yaml    # starts in the past: shown as ignored
+		Example: `  suanpan apply --for-rerating -f corrected-prices.yaml
   suanpan rerate --tenant acme --from 2026-01-01T00:00:00+08:00 --until 2026-02-01T00:00:00+08:00`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
