@@ -167,21 +167,17 @@ func (r *Rater) pricedAgain(row *row) (missing int64, ok bool) {
 }
 
 // resplit replaces the segments of a row that count in open periods. Those that count in closed ones
-// stay, and are taken off again in the next open period.
+// stay, and what they come to is taken off again in the next open period.
 func (r *Rater) resplit(row *row, version int64) {
 	var kept []Segment
 	for i := range row.segments {
-		s := row.segments[i]
+		s := &row.segments[i]
 		key := PeriodKey{s.Charge.Tenant, s.Charge.Contract, s.Billing}
-		open := r.closes.Billing(key, r.offset)
-		if open == s.Billing {
-			continue
+		if r.closes.Billing(key, r.offset) != s.Billing {
+			kept = append(kept, *s)
 		}
-		back := s
-		back.Kind, back.Billing = s.Kind.reversed(), open
-		kept = append(kept, s, back)
 	}
-	row.segments = kept
+	row.segments = append(kept, r.reversals(kept)...)
 	for _, span := range row.used {
 		r.segment(row, span, UsageSegment)
 	}
@@ -190,6 +186,47 @@ func (r *Rater) resplit(row *row, version int64) {
 	}
 	row.rerated = version
 	r.changed(row)
+}
+
+// reversals are the segments that bring others to nothing: one for each charge and day of used
+// seconds, and one of voided ones.
+func (r *Rater) reversals(of []Segment) []Segment {
+	type key struct {
+		charge *Charge
+		day    int64
+		kind   SegmentKind // UsageReversed or VoidReversed
+	}
+	at := make(map[key]int)
+	var out []Segment
+	var seconds []int64
+	for i := range of {
+		s := &of[i]
+		k := key{s.Charge, s.Day, s.Kind | UsageReversed}
+		n, ok := at[k]
+		if !ok {
+			n = len(out)
+			at[k] = n
+			out = append(out, Segment{
+				Kind: k.kind, Charge: s.Charge, Day: s.Day, From: s.From, To: s.To,
+				Billing: r.closes.Billing(
+					PeriodKey{s.Charge.Tenant, s.Charge.Contract, s.Charge.Period}, r.offset),
+			})
+			seconds = append(seconds, 0)
+		}
+		out[n].From, out[n].To = min(out[n].From, s.From), max(out[n].To, s.To)
+		if s.Kind == k.kind {
+			seconds[n] -= int64(s.Seconds)
+		} else {
+			seconds[n] += int64(s.Seconds)
+		}
+	}
+	for n := range out {
+		if seconds[n] < 0 || seconds[n] > int64(out[n].To-out[n].From) {
+			panic("BUG: more seconds are reversed than there are")
+		}
+		out[n].Seconds = uint16(seconds[n])
+	}
+	return slices.DeleteFunc(out, func(s Segment) bool { return s.Seconds == 0 })
 }
 
 // rerateConsumed takes what was consumed in the hours off again, and adds it anew.
