@@ -67,7 +67,8 @@ func randomLine(t *rapid.T, d *billing.Document, sku string) billing.Line {
 		Tax: rapid.SampledFrom(taxes).Draw(t, "tax"), Quantity: "1", UnitPrice: "1", Per: "hour",
 	}
 	amount := func() money.Amount {
-		return money.New(big.NewInt(rapid.Int64Range(-1e9, 1e17).Draw(t, "amount")), money.Scale)
+		pico := rapid.Int64Range(-1_000_000_000, 100_000_000_000_000_000).Draw(t, "amount")
+		return money.New(big.NewInt(pico), money.Scale)
 	}
 	l.Exact = amount().Fixed(money.Scale)
 	if l.Kind == billing.CreditLine && rapid.Bool().Draw(t, "promo") {

@@ -169,18 +169,29 @@ func (r row) with(more row) row {
 // usage. An apostrophe makes text of it. Numbers, which may be negative, stay numbers.
 func Safe(cell string) string {
 	cell = strings.ToValidUTF8(cell, "\ufffd")
-	if cell == "" || number(cell) {
-		return cell
-	}
-	// Some spreadsheets take the wide forms of the signs for the signs.
-	for _, sign := range []string{
-		"=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20",
-	} {
-		if strings.HasPrefix(cell, sign) {
-			return "'" + cell
-		}
+	if begins(cell) && !number(cell) {
+		return "'" + cell
 	}
 	return cell
+}
+
+// begins reports whether a cell begins as formulas do.
+func begins(cell string) bool {
+	if cell == "" {
+		return false
+	}
+	switch cell[0] {
+	case '=', '+', '-', '@', '\t', '\r', '\n':
+		return true
+	case "\uff1d"[0]:
+		// Some spreadsheets take the wide forms of the signs for the signs.
+		for _, sign := range []string{"\uff1d", "\uff0b", "\uff0d", "\uff20"} {
+			if strings.HasPrefix(cell, sign) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // number reports whether a cell is a plain decimal.

@@ -97,9 +97,12 @@ func rat(t testing.TB, text string) *big.Rat {
 }
 
 func TestExportsAreTheGoldenOnes(t *testing.T) {
-	documents := []*billing.Document{billingtest.Plain(), billingtest.Ladder(), billingtest.Inclusive()}
+	documents := []*billing.Document{
+		billingtest.Plain(), billingtest.Ladder(), billingtest.Inclusive(),
+	}
 	items := []Item{
-		item(nil), item(func(i *Item) { i.Kind, i.BaseQuantity, i.Amount = "void", "-12", "-0.0098" }),
+		item(nil),
+		item(func(i *Item) { i.Kind, i.BaseQuantity, i.Amount = "void", "-12", "-0.0098" }),
 		item(func(i *Item) { i.SKU, i.UsagePeriod = "memory.gib", "2026-09" }),
 	}
 	for name, o := range map[string]Options{
@@ -141,8 +144,9 @@ func TestPricingUnitIsThatOfThePrice(t *testing.T) {
 	f(nil, "1.336666666667", "GPU-Hours", "4812", "GPU-Seconds", "3.94316666666765")
 	f(func(i *Item) { i.Per, i.UnitPrice = "second", "0.001" },
 		"4812", "GPU-Seconds", "4812", "GPU-Seconds", "4.812")
-	f(func(i *Item) { i.Per, i.SKU, i.BaseQuantity, i.UnitPrice = "month", "storage.gib", "657000", "0.04" },
-		"0.25", "GiB-Months", "657000", "GiB-Seconds", "0.01")
+	f(func(i *Item) {
+		i.Per, i.SKU, i.BaseQuantity, i.UnitPrice = "month", "storage.gib", "657000", "0.04"
+	}, "0.25", "GiB-Months", "657000", "GiB-Seconds", "0.01")
 	f(func(i *Item) { i.Per, i.SKU, i.BaseQuantity = "day", "cpu.core", "-43200" },
 		"-0.5", "Core-Days", "-43200", "Core-Seconds", "-1.475")
 	tokens := func(i *Item) {
@@ -257,7 +261,8 @@ func TestWrite_failure(t *testing.T) {
 	f(`format "xml" is not`, func(o *Options) { o.Format = "xml" }, nil, item(nil))
 	f(`period "October" is not`, func(o *Options) { o.Period = "October" }, nil, item(nil))
 	f(`no dataset "contract"`, func(o *Options) { o.Dataset = "contract" }, nil, item(nil))
-	f("1.2 has no dataset", func(o *Options) { o.Version, o.Dataset = V12, InvoiceDetail }, nil, item(nil))
+	f("1.2 has no dataset", func(o *Options) { o.Version, o.Dataset = V12, InvoiceDetail }, nil,
+		item(nil))
 	f("name a provider", func(o *Options) { o.Provider = "" }, nil, item(nil))
 	f("name a provider", func(o *Options) { o.Provider = "" }, billingtest.Draft(), item(nil))
 	f("its billing period is 2026-09", nil, nil, item(func(i *Item) { i.BillingPeriod = "2026-09" }))
@@ -277,7 +282,8 @@ func TestWrite_failure(t *testing.T) {
 
 	gone := errors.New("gone")
 	broken := func(yield func(Item, error) bool) { yield(Item{}, gone) }
-	if _, err := Write(new(bytes.Buffer), good, stream[*billing.Document](), broken); !errors.Is(err, gone) {
+	_, err := Write(new(bytes.Buffer), good, stream[*billing.Document](), broken)
+	if !errors.Is(err, gone) {
 		t.Errorf("error %v", err)
 	}
 	lost := func(yield func(*billing.Document, error) bool) { yield(nil, gone) }

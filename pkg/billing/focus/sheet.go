@@ -82,10 +82,17 @@ type parquetSheet struct {
 	in     []column
 	writer *parquet.GenericWriter[any]
 	batch  []parquet.Row
+	last   []lastCell // by column: most cells are what they were in the row before
+}
+
+type lastCell struct {
+	text  string
+	value parquet.Value
 }
 
 func newParquet(w io.Writer, in []column, v Version) *parquetSheet {
 	s := &parquetSheet{at: places(in, v), in: in}
+	s.last = make([]lastCell, len(s.at))
 	group := make(parquet.Group, len(s.at))
 	for _, at := range s.at {
 		c := &in[at]
@@ -113,11 +120,14 @@ func (s *parquetSheet) write(cells []string) error {
 			r[i] = parquet.NullValue().Level(0, 0, i)
 			continue
 		}
-		value, err := s.in[at].value(cells[at])
-		if err != nil {
-			return fmt.Errorf("write %s: %w", s.in[at].name, err)
+		if last := &s.last[i]; last.text != cells[at] {
+			value, err := s.in[at].value(cells[at])
+			if err != nil {
+				return fmt.Errorf("write %s: %w", s.in[at].name, err)
+			}
+			last.text, last.value = cells[at], value.Level(0, 1, i)
 		}
-		r[i] = value.Level(0, 1, i)
+		r[i] = s.last[i].value
 	}
 	s.batch = append(s.batch, r)
 	if len(s.batch) < batchRows {

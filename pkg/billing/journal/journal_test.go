@@ -69,7 +69,8 @@ func rat(t rapid.TB, text string) *big.Rat {
 	return r
 }
 
-// Property: every entry comes to zero, receivable and balances to the total, taxes to the tax total.
+// Property: every entry comes to zero, receivable and balances come to the total, taxes to the tax
+// total.
 func TestEntriesBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var documents []*billing.Document
