@@ -224,12 +224,19 @@ func (b *Book) release(a *Act, offset int64, at time.Time) ([]Entry, error) {
 	}
 	entry := *k.entry
 	switch {
-	case entry.Seller == nil && a.Seller == nil:
+	case entry.Seller == nil && (a.Document == nil || a.Document.Seller == nil):
 		return nil, fmt.Errorf("document %s has no seller", a.ID)
 	case entry.Type == CreditNote && b.known[entry.Key().String()].status != Issued:
 		return nil, fmt.Errorf("document %s cites an invoice that is not issued", a.ID)
+	case entry.Seller == nil && entry.Type == Invoice:
+		entry.Document, k.terms, k.left = *a.Document, a.Terms, parse(a.Document.Total)
 	case entry.Seller == nil:
-		entry.Seller, k.terms = a.Seller, a.Terms
+		cited := b.known[entry.Key().String()]
+		left := cited.left.Add(parse(entry.Total)).Sub(parse(a.Document.Total))
+		if left.Sign() < 0 {
+			return nil, fmt.Errorf("credit note %s gives more back than is left", a.ID)
+		}
+		entry.Document, k.terms, cited.left = *a.Document, a.Terms, left
 	}
 	entry.By, entry.Reason, entry.At, entry.Offset = a.By, a.Reason, at, offset
 	b.issue(&entry, k, at)

@@ -137,7 +137,8 @@ func creditAmount(note *Document, left []taxed, amount money.Amount, digits int,
 		sum = sum.Add(left[i].gross())
 	}
 	if amount.Cmp(sum) > 0 {
-		return nil, nil, fmt.Errorf("%s is more than the %s that is left", amount, sum)
+		return nil, nil, fmt.Errorf("%s is more than the %s that is left",
+			amount.Fixed(digits), sum.Fixed(digits))
 	}
 	if amount.Cmp(sum) == 0 {
 		return left, restLines(note, left, digits), nil

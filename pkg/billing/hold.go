@@ -62,12 +62,3 @@ func (c *Closing) doubts(doc *Document, seller *catalog.Seller, overlaps []strin
 	}
 	return why
 }
-
-// SellerNow returns the seller that a document without one has by now, and its terms.
-func SellerNow(from *catalog.Catalog, d *Document, at int64) (*Party, Terms, error) {
-	seller, err := from.SellerOf(d.Tenant, d.Contract, at)
-	if err != nil {
-		return nil, Terms{}, err
-	}
-	return sellerParty(seller), TermsOf(seller, d.Type), nil
-}

@@ -56,9 +56,9 @@ type Act struct {
 	ID     string `json:"id"` // of the document
 	By     string `json:"by"`
 	Reason string `json:"reason"`
-	// Of a draft without one: the seller that there is by now.
-	Seller *Party `json:"seller,omitempty"`
-	Terms  Terms  `json:"terms,omitzero"`
+	// Of a draft that had no seller when it was made: as it is with the one that there is by now.
+	Document *Document `json:"document,omitempty"`
+	Terms    Terms     `json:"terms,omitzero"`
 }
 
 // envelope is a CloudEvent.

@@ -31,7 +31,13 @@ func (r *Record) validate() error {
 		return validKey(Key{Tenant: d.Tenant, Contract: d.Contract, Period: d.Period})
 	case r.Credit != nil:
 		return r.Credit.validate()
-	case r.Release != nil:
+	case r.Release != nil && r.Release.Document != nil:
+		if err := r.Release.Document.validate(); err != nil {
+			return err
+		}
+		if id := r.Release.Document.ID(); id != r.Release.ID {
+			return fmt.Errorf("the release of document %s has document %s", r.Release.ID, id)
+		}
 		return r.Release.Terms.validate()
 	}
 	return nil

@@ -252,3 +252,59 @@ func (b *Biller) Preview(ctx context.Context, tenant, contract, period string, n
 	}
 	return drafts, nil
 }
+
+// Redraft makes a draft that has no seller again, with the one that there is by now and what follows
+// from it. It fails where there still is none.
+func (b *Biller) Redraft(ctx context.Context, d *billing.Document, now time.Time,
+) (*billing.Document, billing.Terms, error) {
+	c := b.config.Prices.Catalog
+	seller, err := c.SellerOf(d.Tenant, d.Contract, now.Unix())
+	if err != nil {
+		return nil, billing.Terms{}, err
+	}
+	period, err := d.DecidedAt()
+	if err != nil {
+		return nil, billing.Terms{}, err
+	}
+	key := PeriodKey{Tenant: d.Tenant, Contract: d.Contract, Period: period}
+	list, err := b.config.Bills.Closes(ctx, nil)
+	if err != nil {
+		return nil, billing.Terms{}, fmt.Errorf("read closes: %w", err)
+	}
+	closes := make(rating.Closes)
+	for i := range list {
+		if list[i].PeriodKey == key {
+			list[i].At = now.Unix() // the parties are as of issue
+			closes.Add(&list[i])
+		}
+	}
+	closings, err := b.closings(ctx, []PeriodKey{key}, closes)
+	if err != nil {
+		return nil, billing.Terms{}, err
+	}
+	closing := closings[0]
+	closing.History = billing.NewHistory()
+	before := true // of what was decided on before the draft
+	err = b.config.Bills.Documents(ctx, []string{d.Tenant}, func(other *billing.Document) error {
+		if at, err := other.DecidedAt(); err == nil && at == period && other.Contract == d.Contract {
+			before = false
+		}
+		if !before {
+			return nil
+		}
+		return closing.History.Add(other)
+	})
+	if err != nil {
+		return nil, billing.Terms{}, fmt.Errorf("read earlier documents: %w", err)
+	}
+	drafts, err := billing.Draft(closing)
+	if err != nil {
+		return nil, billing.Terms{}, fmt.Errorf("draft %s again: %w", d.ID(), err)
+	}
+	for _, draft := range drafts {
+		if draft.ID() == d.ID() {
+			return draft, billing.TermsOf(seller, d.Type), nil
+		}
+	}
+	return nil, billing.Terms{}, fmt.Errorf("draft %s again: there is nothing to bill", d.ID())
+}

@@ -386,22 +386,3 @@ func (r *Rater) rateOne(record *Record, e *metering.Event, rejection *metering.R
 		Source: e.Source, ID: e.ID, SeenAt: now,
 	})
 }
-
-// ignored makes dead letters of market prices that no reader takes in.
-func (r *Rater) ignored(now time.Time, report *RateReport) {
-	s := r.state
-	for _, i := range r.config.Prices.Ignored[s.seen:] {
-		report.Ignored++
-		if i.Reason != "" {
-			report.Rejected[i.Reason]++
-			s.letters = append(s.letters, DeadLetter{
-				Record: i.Record, Reason: string(i.Reason), Detail: i.Why,
-				Source: i.Source, ID: i.ID, SeenAt: now,
-			})
-			if s.dirtySince.IsZero() {
-				s.dirtySince = now
-			}
-		}
-	}
-	s.seen = len(r.config.Prices.Ignored)
-}

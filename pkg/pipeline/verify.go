@@ -54,6 +54,7 @@ func NewVerifier(store Evidence, prices *Prices, lateDays int) *Verifier {
 // verification is one at work.
 type verification struct {
 	*Verifier
+	entry  *billing.Entry
 	doc    *billing.Document
 	key    PeriodKey
 	close  rating.Close
@@ -70,7 +71,8 @@ func (v *verification) differ(format string, args ...any) {
 // Verify rates the archived events of the tenant up to the close of the invoice's period from
 // scratch, and compares every row, the hash of the rows and every amount with what is stored. The
 // prices must have been refreshed.
-func (v *Verifier) Verify(ctx context.Context, doc *billing.Document) (*VerifyReport, error) {
+func (v *Verifier) Verify(ctx context.Context, entry *billing.Entry) (*VerifyReport, error) {
+	doc := &entry.Document
 	closes, err := v.store.Closes(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read closes: %w", err)
@@ -80,7 +82,7 @@ func (v *Verifier) Verify(ctx context.Context, doc *billing.Document) (*VerifyRe
 		return nil, fmt.Errorf("verify %s: %w", doc.ID(), err)
 	}
 	run := &verification{
-		Verifier: v, doc: doc, ledger: rating.NewLedger(), report: new(VerifyReport),
+		Verifier: v, entry: entry, doc: doc, ledger: rating.NewLedger(), report: new(VerifyReport),
 		key: PeriodKey{Tenant: doc.Tenant, Contract: doc.Contract, Period: period},
 	}
 	at := slices.IndexFunc(closes, func(c rating.Close) bool { return c.PeriodKey == run.key })
@@ -230,7 +232,7 @@ func (v *verification) compareDocument(ctx context.Context) error {
 	closing := &billing.Closing{
 		Tenant: v.doc.Tenant, Contract: v.doc.Contract, Period: v.key.Period,
 		Proofs: make(map[string]billing.Proof), Catalog: v.prices.Catalog, History: history,
-		AsOf: v.close.At, LateDays: v.lateDays,
+		AsOf: v.asOf(), LateDays: v.lateDays,
 	}
 	for _, a := range v.ledger.Accounts() {
 		if a.Contract == v.key.Contract {
@@ -256,4 +258,14 @@ func (v *verification) compareDocument(ctx context.Context) error {
 	}
 	v.differ("document: the events give none for %s", v.doc.ID())
 	return nil
+}
+
+// asOf is the second at which the document's parties were looked up: when its period was closed, or
+// when it was released if there was no seller before.
+func (v *verification) asOf() int64 {
+	_, err := v.prices.Catalog.SellerOf(v.doc.Tenant, v.doc.Contract, v.close.At)
+	if err != nil && v.doc.Seller != nil {
+		return v.entry.At.Unix()
+	}
+	return v.close.At
 }

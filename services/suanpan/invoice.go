@@ -271,8 +271,8 @@ for which it is right all the same. The log keeps who issued it and why.`,
 					r := &billing.Act{ID: e.ID, By: act.by, Reason: act.reason}
 					if e.Seller == nil {
 						var err error
-						r.Seller, r.Terms, err = billing.SellerNow(d.prices.Catalog, &e.Document,
-							time.Now().Unix())
+						r.Document, r.Terms, err = d.biller.Redraft(cmd.Context(), &e.Document,
+							time.Now().UTC())
 						if err != nil {
 							return nil, err
 						}

@@ -30,8 +30,7 @@ is stored. It exits with 1 where anything differs, and names each difference.`,
 				if err != nil {
 					return err
 				}
-				report, err := pipeline.NewVerifier(d.rows, d.prices, links.late).Verify(cmd.Context(),
-					&entry.Document)
+				report, err := pipeline.NewVerifier(d.rows, d.prices, links.late).Verify(cmd.Context(), entry)
 				if err != nil {
 					return err
 				}
