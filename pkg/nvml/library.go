@@ -12,6 +12,10 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
+// The library's functions are looked up when they are called: that is what lets a program start
+// where there is none. Some systems' C compilers look all of them up at the start; programs are to
+// be linked with -ldflags=-extldflags=-Wl,-z,lazy there, which cgo does not let a package ask for.
+
 // rescanDefault is how often the library is started anew to see GPUs that were plugged in: a start
 // takes about a tenth of a second per GPU, and they are not plugged in often.
 const rescanDefault = 10 * time.Minute

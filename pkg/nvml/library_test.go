@@ -339,8 +339,8 @@ func TestOpen_withoutALibrary(t *testing.T) {
 // oldLibrary is set in the process in which TestOpen_onAnOldDriver reads.
 const oldLibrary = "SUANPAN_TEST_OLD_NVML"
 
-// A call of a function that the library lacks ends the process, so this is one of its own; the other
-// tests' library would also lend its functions.
+// A call of a function that the library lacks ends the process, so this is one of its own; the
+// other tests' library would also lend its functions.
 func TestOpen_onAnOldDriver(t *testing.T) {
 	if path := os.Getenv(oldLibrary); path != "" {
 		readOld(t, path)
