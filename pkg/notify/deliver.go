@@ -207,7 +207,7 @@ func (d *Deliverer) judge(to Delivery, e SendError, now time.Time, took time.Dur
 	}
 	a := Attempt{
 		Message: to.Message.ID, Channel: to.Channel, Tenant: to.Message.Tenant,
-		Type: to.Message.Type, Number: to.Attempts, Time: now, Outcome: e.Outcome,
+		Type: to.Message.Type, Round: to.Round, Number: to.Attempts, Time: now, Outcome: e.Outcome,
 		Status: e.Status, Latency: took, Error: to.Error,
 	}
 	switch e.Outcome {
@@ -234,7 +234,7 @@ func refused(to Delivery, now time.Time) result {
 	to.Error = "receiver is disabled since it answered that it wants no more messages"
 	return result{to, Attempt{
 		Message: to.Message.ID, Channel: to.Channel, Tenant: to.Message.Tenant,
-		Type: to.Message.Type, Time: now, Outcome: Disabled, Error: to.Error,
+		Type: to.Message.Type, Round: to.Round, Time: now, Outcome: Disabled, Error: to.Error,
 	}}
 }
 

@@ -478,3 +478,55 @@ func TestDeliverer_realReceiverThatRecovers(t *testing.T) {
 		t.Errorf("the log shows a secret path:\n%s", lines.String())
 	}
 }
+
+func TestQueue_deadLetterBeginsAnew(t *testing.T) {
+	store := notifytest.NewStore()
+	receiver := &far{answer: func(context.Context, string, notify.Message) error {
+		return &notify.SendError{Outcome: notify.Rejected, Err: errors.New("no such user")}
+	}}
+	add(t, store, numbered(1), webhooks("a"))
+	d, queue := newDeliverer(store, receiver), notify.NewQueue(store)
+	if err := queue.Again(t.Context(), store.Deliveries()[0], began); err == nil {
+		t.Error("a pending delivery began anew")
+	}
+	if report := step(t, d, began); len(report.Dead) != 1 {
+		t.Fatalf("%+v", report)
+	}
+	add(t, store, numbered(1), webhooks("a")) // deciding it again changes nothing
+	later := began.Add(72 * time.Hour)
+	if report := step(t, d, later); len(report.Attempts) != 0 {
+		t.Fatalf("%+v", report)
+	}
+	if err := queue.Again(t.Context(), store.Deliveries()[0], later); err != nil {
+		t.Fatal(err)
+	}
+	receiver.answer = nil
+	step(t, d, later)
+	got := store.Deliveries()[0]
+	if got.State != notify.StateDelivered || got.Round != 1 || got.Attempts != 1 ||
+		len(receiver.sent) != 2 || receiver.sent[0] != receiver.sent[1] {
+		t.Errorf("%+v, sent %v", got, receiver.sent)
+	}
+	if log := store.Attempts(); len(log) != 2 || log[1].Round != 1 || log[1].Number != 1 {
+		t.Errorf("%+v", log)
+	}
+}
+
+// Of what two processes write, the arrival counts, however late it is written.
+func TestDelivery_versionsAreOrdered(t *testing.T) {
+	d := func(round int, state notify.State, attempts int) uint64 {
+		d := notify.Delivery{Round: round, State: state, Attempts: attempts}
+		return d.Version()
+	}
+	ascending := []uint64{
+		d(0, notify.StatePending, 0), d(0, notify.StatePending, 1), d(0, notify.StatePending, 99),
+		d(0, notify.StateDead, 0), d(0, notify.StateDead, 20), d(0, notify.StateDelivered, 1),
+		d(0, notify.StateDelivered, 2), d(1, notify.StatePending, 0), d(1, notify.StateDead, 1),
+		d(2, notify.StatePending, 0),
+	}
+	for i, v := range ascending[1:] {
+		if v <= ascending[i] {
+			t.Errorf("state %d: version %d is not above %d", i+1, v, ascending[i])
+		}
+	}
+}

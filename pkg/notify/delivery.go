@@ -20,21 +20,35 @@ const (
 )
 
 // Delivery is one message on its way to one receiver. Its key is (Message.ID, Channel); of two
-// states of it, the one with more Attempts is the later one, and a pending one with as many is the
-// earlier.
+// states of it, the one with the larger Version counts.
 type Delivery struct {
 	Message  Message
 	To       catalog.Channel
 	Channel  string // the name of To, see [ChannelName]
 	State    State
-	Attempts int
+	Round    int // how often a person began anew after it was given up, see [Queue.Again]
+	Attempts int // of this round
 	Created  time.Time
-	First    time.Time // of the first attempt; the zero time before it
+	First    time.Time // of the first attempt of this round; the zero time before it
 	Next     time.Time // pending: when the next attempt is due
 	Done     time.Time // not pending: when it ended
 	Outcome  Outcome   // of the last attempt; Expired in the end of a delivery that was given up
 	Status   int       // of the last attempt: HTTP's or SMTP's; 0 is none
 	Error    string    // of the last attempt; "" is none
+}
+
+// Version orders the states of a delivery, whoever wrote them and however late: what arrived has
+// arrived, also when another process still tries or has given up.
+func (d *Delivery) Version() uint64 {
+	rank := uint64(0)
+	switch d.State {
+	case StatePending:
+	case StateDead:
+		rank = 1
+	case StateDelivered:
+		rank = 2
+	}
+	return uint64(d.Round)<<34 | rank<<32 | uint64(d.Attempts)
 }
 
 // Latency is how long the message took from its decision to its receiver, or until it was given
@@ -49,6 +63,7 @@ func (d *Delivery) Latency() time.Duration {
 // Attempt is one entry of the delivery log.
 type Attempt struct {
 	Message, Channel, Tenant, Type string
+	Round                          int // of the delivery
 	Number                         int // from 1; 0: none was made, as the receiver is disabled
 	Time                           time.Time
 	Outcome                        Outcome
@@ -58,13 +73,14 @@ type Attempt struct {
 }
 
 // Store keeps deliveries and their log. It must be durable when a method returns nil. Writes may be
-// repeated after an error, and two processes may write the same delivery: the later state, as
-// [Delivery] says, stays.
+// repeated after an error, and two processes may write the same delivery: the state with the larger
+// Version stays, and of equal ones any.
 type Store interface {
-	// Add keeps new deliveries; those whose key it has already stay as they are.
+	// Add keeps deliveries: all of them, or after an error any part.
 	Add(ctx context.Context, deliveries []Delivery) error
-	// Due returns pending deliveries whose Next is not after now: at most limit in all and
-	// perChannel of each channel, in the order of Next, message and channel.
+	// Due returns deliveries that are pending, by the state that stays, and whose Next is not after
+	// now: at most limit in all and perChannel of each channel, in the order of Next, message and
+	// channel.
 	Due(ctx context.Context, now time.Time, limit, perChannel int) ([]Delivery, error)
 	// Record keeps the new state of a delivery and the log's entry, both or neither.
 	Record(ctx context.Context, d Delivery, a Attempt) error
@@ -134,6 +150,22 @@ func (q *Queue) Add(
 	}
 	if err := q.store.Add(ctx, deliveries); err != nil {
 		return fmt.Errorf("add message %q: %w", m.ID, err)
+	}
+	return nil
+}
+
+// Again begins a dead letter anew, when what it failed of is mended: with the same id, due now, and
+// for another day. A receiver that is disabled must be enabled first.
+func (q *Queue) Again(ctx context.Context, d Delivery, now time.Time) error {
+	if d.State != StateDead {
+		return fmt.Errorf("deliver message %q again: it is %s, not dead", d.Message.ID, d.State)
+	}
+	again := Delivery{
+		Message: d.Message, To: d.To, Channel: d.Channel, State: StatePending, Round: d.Round + 1,
+		Created: d.Created, Next: now,
+	}
+	if err := q.store.Add(ctx, []Delivery{again}); err != nil {
+		return fmt.Errorf("deliver message %q again: %w", d.Message.ID, err)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -73,20 +72,15 @@ func secret(n byte) string {
 // keys returns the keys of these secrets under the default name.
 func keys(t *testing.T, secrets ...string) notify.Keys {
 	t.Helper()
-	var all []notify.SigningKey
+	var all []notify.Secret
 	for _, s := range secrets {
-		key, err := notify.ParseKey(text(s))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, key)
+		all = append(all, text(s))
 	}
-	return func(name string) ([]notify.SigningKey, error) {
-		if name != "" {
-			return nil, fmt.Errorf("no keys are called so")
-		}
-		return all, nil
+	found, err := notify.NewKeys(map[string][]notify.Secret{"": all})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return found
 }
 
 // quiet is a log that nobody reads.

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -137,6 +139,38 @@ func (m *Message) Validate() error {
 		return fmt.Errorf("check message: %w", errors.Join(errs...))
 	}
 	return nil
+}
+
+// Fit returns m within the limits of what people read: texts are cut, control characters are
+// blanks, and figures, labels and data that are too many are left out. So a long name does not
+// keep an alert from being told. Ids, type, severity, status and names of labels stay.
+func (m Message) Fit() Message {
+	m.Alert = clean(m.Alert, MaxLabelBytes, false)
+	m.Tenant = clean(m.Tenant, MaxLabelBytes, false)
+	m.Language = clean(m.Language, MaxLabelBytes, false)
+	m.Title = clean(m.Title, MaxTitleBytes, false)
+	m.Summary = clean(m.Summary, MaxSummaryBytes, true)
+	m.Query = clean(m.Query, MaxQueryBytes, true)
+	m.Evidence = slices.Clone(m.Evidence[:min(len(m.Evidence), MaxFigures)])
+	for i, f := range m.Evidence {
+		m.Evidence[i] = Figure{
+			clean(f.Name, MaxFigureBytes, false), clean(f.Value, MaxFigureBytes, false),
+		}
+	}
+	var labels map[string]string
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		if labels == nil {
+			labels = make(map[string]string)
+		}
+		if len(labels) < MaxLabels {
+			labels[name] = clean(m.Labels[name], MaxLabelBytes, false)
+		}
+	}
+	m.Labels = labels
+	if len(m.Data) > MaxDataBytes {
+		m.Data = nil
+	}
+	return m
 }
 
 // validateTexts checks sizes and characters of everything that people read.

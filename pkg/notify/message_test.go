@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/notify"
@@ -129,4 +130,40 @@ func TestShowChannel_hidesAllOfAURLButTheHost(t *testing.T) {
 	f(catalog.Channel{Kind: catalog.Alertmanager, Target: "https://a.example/x"},
 		"alertmanager:https://a.example/x", "alertmanager:a.example")
 	f(catalog.Channel{Kind: catalog.Webhook, Target: "https://%zz"}, "webhook::https://%zz", "webhook:?")
+}
+
+// Property: what fits is valid, and what was valid is unchanged.
+func TestMessage_fit(t *testing.T) {
+	texts := rapid.OneOf(
+		rapid.StringOfN(rapid.RuneFrom([]rune("a算\n\r\t\x00\x7f\u0085\u2028 ")), 0, 4000, -1),
+		rapid.String(),
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		m := reached()
+		m.Alert, m.Title = "x"+texts.Draw(t, "alert"), "x"+texts.Draw(t, "title")
+		m.Tenant, m.Language = texts.Draw(t, "tenant"), texts.Draw(t, "language")
+		m.Summary, m.Query = texts.Draw(t, "summary"), texts.Draw(t, "query")
+		for range rapid.IntRange(0, 20).Draw(t, "figures") {
+			m.Evidence = append(m.Evidence, notify.Figure{Name: texts.Draw(t, "name"), Value: "1"})
+		}
+		for i := range rapid.IntRange(0, 30).Draw(t, "labels") {
+			m.Labels[fmt.Sprintf("l%d", i)] = texts.Draw(t, "label")
+		}
+		if rapid.Bool().Draw(t, "data") {
+			m.Data = json.RawMessage(`{"x":"` + strings.Repeat("x", notify.MaxDataBytes) + `"}`)
+		}
+		before := m.Validate()
+		fit := m.Fit()
+		if err := fit.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(m, fit); before == nil && diff != "" {
+			t.Fatalf("a valid message was changed: %s", diff)
+		}
+	})
+	m := reached()
+	if diff := cmp.Diff(m, m.Fit()); diff != "" || m.Validate() != nil {
+		t.Error(diff)
+	}
 }

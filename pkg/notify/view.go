@@ -66,22 +66,41 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// oneLine returns s as a header may hold it: without control characters (line ends would begin
-// another header), its blanks joined, cut to a number of bytes between characters.
+// oneLine returns s as a header may hold it: clean, with its blanks joined.
 func oneLine(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError {
+		if r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, clean(s, len(s), false))
+	return cut(strings.Join(strings.Fields(s), " "), limit)
+}
+
+// clean returns s as UTF-8, with blanks for control characters (line ends would begin another
+// header), but for tabs and line ends where lines are allowed, and cut.
+func clean(s string, limit int, lines bool) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case lines && (r == '\n' || r == '\t'):
+			return r
+		case r == utf8.RuneError || unicode.IsControl(r):
 			return ' '
 		}
 		return r
 	}, s)
-	s = strings.Join(strings.Fields(s), " ")
+	return cut(s, limit)
+}
+
+// cut shortens s to a number of bytes, of at least 3, between characters.
+func cut(s string, limit int) string {
+	const ellipsis = "…"
 	if len(s) <= limit {
 		return s
 	}
-	cut := limit - len("…")
-	for !utf8.RuneStart(s[cut]) {
-		cut--
+	end := limit - len(ellipsis)
+	for !utf8.RuneStart(s[end]) {
+		end--
 	}
-	return s[:cut] + "…"
+	return s[:end] + ellipsis
 }

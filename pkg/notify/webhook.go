@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,6 +73,33 @@ func (k SigningKey) sign(id, timestamp string, body []byte) string {
 // Keys returns the keys that sign with a name ("" is the default one): the newest, and the older
 // ones that receivers may still have. It is asked at each attempt, so keys may change.
 type Keys func(name string) ([]SigningKey, error)
+
+// NewKeys returns keys that do not change, of secrets as [ParseKey] reads them, by name. The error
+// names all that it cannot read.
+func NewKeys(secrets map[string][]Secret) (Keys, error) {
+	keys := make(map[string][]SigningKey, len(secrets))
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		for _, s := range secrets[name] {
+			key, err := ParseKey(s)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("secret %q: %w", name, err))
+				continue
+			}
+			keys[name] = append(keys[name], key)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return func(name string) ([]SigningKey, error) {
+		found, ok := keys[name]
+		if !ok {
+			return nil, errors.New("no secret has this name")
+		}
+		return found, nil
+	}, nil
+}
 
 // webhook posts as Standard Webhooks says.
 type webhook struct {

@@ -303,3 +303,13 @@ func TestParseKey_wantsTheFormOfTheStandard(t *testing.T) {
 		}
 	}
 }
+
+func TestNewKeys_namesWhatItCannotRead(t *testing.T) {
+	_, err := notify.NewKeys(map[string][]notify.Secret{
+		"billing": {text(secret(1)), text("whsec_old")}, "ops": {text("hunter2")},
+	})
+	if err == nil || !strings.Contains(err.Error(), `"billing"`) ||
+		!strings.Contains(err.Error(), `"ops"`) || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}

@@ -52,11 +52,17 @@ func (s *Store) Add(ctx context.Context, deliveries []notify.Delivery) error {
 	}
 	defer s.mu.Unlock()
 	for _, d := range deliveries {
-		if _, known := s.deliveries[key(d)]; !known {
-			s.deliveries[key(d)] = d
-		}
+		s.keep(d)
 	}
 	return nil
+}
+
+// keep keeps the larger version.
+func (s *Store) keep(d notify.Delivery) {
+	old, known := s.deliveries[key(d)]
+	if !known || old.Version() < d.Version() {
+		s.deliveries[key(d)] = d
+	}
 }
 
 // Due implements [notify.Store].
@@ -93,11 +99,7 @@ func (s *Store) Record(ctx context.Context, d notify.Delivery, a notify.Attempt)
 		return err
 	}
 	defer s.mu.Unlock()
-	old := s.deliveries[key(d)]
-	if old.State == "" || old.Attempts < d.Attempts ||
-		old.Attempts == d.Attempts && old.State == notify.StatePending {
-		s.deliveries[key(d)] = d
-	}
+	s.keep(d)
 	s.attempts = append(s.attempts, a)
 	return nil
 }
