@@ -16,6 +16,7 @@ const (
 	averagePrice = "average_price"
 	includedTax  = "included_tax"
 	notBilled    = "not_billed"
+	noItems      = "no_line_items"
 )
 
 // The categories of charges.
@@ -32,16 +33,28 @@ const correction = "Correction"
 // book is what the line items are held against.
 type book struct {
 	invoices map[billing.Key]*account
-	credits  map[billing.Key]*account // late ones, by the key of the usage
+	credits  map[chargeKey]*account // late ones, by what they give back
 	groups   map[groupKey]*group
 	order    []*group // as they came
 }
 
 func newBook() *book {
 	return &book{
-		invoices: make(map[billing.Key]*account), credits: make(map[billing.Key]*account),
+		invoices: make(map[billing.Key]*account), credits: make(map[chargeKey]*account),
 		groups: make(map[groupKey]*group),
 	}
+}
+
+// chargeKey names usage of a period.
+type chargeKey struct {
+	billing.Key
+	sku, purchase, band string
+}
+
+// lateKey is the key of usage of an earlier period than that of a document.
+func lateKey(k billing.Key, usagePeriod, sku, purchase, band string) chargeKey {
+	k.Period = usagePeriod
+	return chargeKey{k, sku, purchase, band}
 }
 
 // account is what the rows of one document share.
@@ -68,6 +81,7 @@ type group struct {
 	net    money.Amount // without it
 	exact  money.Amount // unrounded
 	sum    money.Amount // of the line items
+	items  bool         // whether there are any
 }
 
 // add expects the line items of a line.
@@ -92,19 +106,19 @@ func (b *book) group(k groupKey) *group {
 // cheaper, else the invoice; nil where there is none.
 func (b *book) find(i *Item) *account {
 	key := billing.Key{
-		Tenant: i.Tenant, Contract: i.Contract, Currency: i.Currency, Period: i.UsagePeriod,
+		Tenant: i.Tenant, Contract: i.Contract, Currency: i.Currency, Period: i.BillingPeriod,
 	}
 	if i.UsagePeriod != i.BillingPeriod {
-		if a := b.credits[key]; a != nil {
+		if a := b.credits[lateKey(key, i.UsagePeriod, i.SKU, i.Purchase, i.Band)]; a != nil {
 			return a
 		}
 	}
-	key.Period = i.BillingPeriod
 	return b.invoices[key]
 }
 
 // reason says why a line is not what its line items come to: they are rounded, or at the average
-// price of all usage of the ladder, that which came after the document too.
+// price of all usage of the ladder, that which came after the document too; or one is without the
+// other.
 func (g *group) reason() string {
 	over := g.exact.Sub(g.sum)
 	if over.Sign() < 0 {
@@ -113,6 +127,8 @@ func (g *group) reason() string {
 	switch {
 	case !g.billed:
 		return notBilled
+	case !g.items:
+		return noItems
 	case over.Cmp(g.of.unit) >= 0:
 		return averagePrice
 	}

@@ -16,30 +16,30 @@ func (b *book) register(a *account, d *billing.Document) {
 		b.invoices[d.Key()] = a
 	}
 	for i := range d.Lines {
-		l := &d.Lines[i]
-		if !itemised(d, l) {
+		if !itemised(d, &d.Lines[i]) {
 			continue
 		}
-		if d.Type == billing.CreditNote {
-			k := d.Key()
-			k.Period = l.UsagePeriod
-			b.credits[k] = a
-		}
-		parts := l.Details
+		parts := d.Lines[i].Details
 		if len(parts) == 0 {
 			parts = d.Lines[i : i+1]
 		}
 		for j := range parts {
 			b.add(a, &parts[j], lineID(d, i))
+			if d.Type == billing.CreditNote {
+				b.credits[lateKey(d.Key(), parts[j].UsagePeriod, parts[j].SKU, parts[j].Purchase,
+					parts[j].Band)] = a
+			}
 		}
 	}
 }
 
 // itemised reports whether the line items of the period say what a line consists of: usage and late
-// usage on invoices and on credit notes that late events made.
+// usage on invoices and on credit notes that late events made. What did not fit on one such note is
+// a line of another that names no SKU.
 func itemised(d *billing.Document, l *billing.Line) bool {
 	_, err := d.DecidedAt()
-	return err == nil && (l.Kind == billing.UsageLine || l.Kind == billing.LateLine)
+	return err == nil && (l.Kind == billing.UsageLine ||
+		l.Kind == billing.LateLine && (l.SKU != "" || len(l.Details) > 0))
 }
 
 // lineID names a line, by its place in the document; "" in drafts.
@@ -85,6 +85,15 @@ func (e *export) charges(a *account, d *billing.Document) error {
 	return e.put(r[:])
 }
 
+// adjustmentID names the adjustments of a line: it is a line of the invoice of its own, as each has
+// one category of charges.
+func adjustmentID(line string) string {
+	if line == "" {
+		return ""
+	}
+	return line + "-adjustment"
+}
+
 func taxID(d *billing.Document, at int) string {
 	if d.Number == "" {
 		return ""
@@ -127,7 +136,12 @@ func (r *row) sku(sku, bought, band string) {
 // category is what a line is to FOCUS.
 func category(l *billing.Line) string {
 	switch l.Kind {
-	case billing.UsageLine, billing.LateLine:
+	case billing.LateLine:
+		if l.SKU == "" && len(l.Details) == 0 {
+			return credit
+		}
+		return usage
+	case billing.UsageLine:
 		return usage
 	case billing.CommitmentLine:
 		return purchase
@@ -176,7 +190,7 @@ func (e *export) line(a *account, l *billing.Line, id string) error {
 	if r[chargeCategory] == purchase {
 		r.bought(l, amount)
 	}
-	r.detail(id, r[chargeCategory])
+	r[invoiceDetailID] = id
 	if err := e.put(r[:]); err != nil {
 		return err
 	}
@@ -215,7 +229,7 @@ func (e *export) included(a *account, of row, id string, tax money.Amount) error
 	r[chargeClass], r[ownUsagePeriod] = of[chargeClass], of[ownUsagePeriod]
 	r[ownReason] = includedTax
 	r.cost(tax)
-	r.detail(id, adjustment)
+	r[invoiceDetailID] = adjustmentID(id)
 	return e.put(r[:])
 }
 
@@ -233,6 +247,7 @@ func (e *export) tax(a *account, t *billing.Tax, id string) error {
 // adjustments say what an adjustment of a line is.
 var adjustments = map[string]string{
 	rounding: "Rounding of ", averagePrice: "Average price of ", notBilled: "Not charged: ",
+	noItems: "Without line items: ",
 }
 
 // adjust writes what the line items and their lines differ by.
@@ -247,7 +262,7 @@ func (e *export) adjust() error {
 		}
 		if rest := g.amount.Sub(g.sum); rest.Sign() != 0 {
 			r.cost(rest)
-			r.detail(g.detail, adjustment)
+			r[invoiceDetailID] = adjustmentID(g.detail)
 			if err := e.put(r[:]); err != nil {
 				return err
 			}

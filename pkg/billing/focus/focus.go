@@ -11,7 +11,8 @@
 //   - Adjustment: minimum spends, and what makes the sum of BilledCost the document's total, to
 //     the last digit. x_Reason says why: the rounding of a line; usage of a ladder that came after
 //     the document, and changed the average price that line items have (average_price); a tax that
-//     prices include (included_tax); late usage that is not charged (not_billed).
+//     prices include (included_tax); late usage that is not charged (not_billed); a line of which
+//     no line item came in (no_line_items).
 //
 // Prices may include a tax. Then costs of usage include it too, so that they are unit price x
 // quantity; the Tax row says how much it is, and Adjustment rows of the lines take it off again.

@@ -291,3 +291,34 @@ func TestWrite_failure(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A late credit that is more than one invoice has left is two notes: the line items are on the
+// first, and the second says what is over.
+func TestLateCreditOnTwoInvoices(t *testing.T) {
+	first := billingtest.CreditNote()
+	first.Cites.ID = "late-2026-11"
+	l := &first.Lines[0]
+	l.Kind, l.UsagePeriod = billing.LateLine, "2026-10"
+	second := billingtest.CreditNote()
+	second.Number, second.Cites.ID = "GS-2026-2", "late-2026-11-of-2026-10"
+	second.Period = "2026-09"
+	second.Lines[0].Kind, second.Lines[0].UsagePeriod = billing.LateLine, "2026-10"
+	second.Lines[0].SKU, second.Lines[0].Purchase, second.Lines[0].Band = "", "", ""
+	late := item(func(i *Item) {
+		i.BillingPeriod, i.Kind, i.BaseQuantity = "2026-11", "void", "-"+l.Quantity
+		i.Amount = "-" + l.Exact
+	})
+	o := Options{Version: V14, Format: CSV, Period: "2026-11"}
+	var got []string
+	for _, r := range rows(t, write(t, o, []*billing.Document{first, second}, late)) {
+		if r["ChargeCategory"] != "Tax" {
+			got = append(got, r["InvoiceId"]+" "+r["ChargeCategory"]+" "+r["BilledCost"])
+		}
+	}
+	want := []string{
+		"GS-2026-2 Credit -1094.400000000000", "GS-2026-1 Usage -1094.400000000000",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

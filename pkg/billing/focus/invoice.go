@@ -78,7 +78,7 @@ func (e *export) details(a *account, d *billing.Document) error {
 			return err
 		}
 		if adjusted := net.Sub(amount); adjusted.Sign() != 0 || itemised(d, l) {
-			if err := e.detail(base, id+adjustmentSuffix, adjustment,
+			if err := e.detail(base, adjustmentID(id), adjustment,
 				"Rounding and included tax of line "+fmt.Sprint(i+1), adjusted); err != nil {
 				return err
 			}

@@ -78,7 +78,9 @@ func TestRowsAddUpToTheDocuments(t *testing.T) {
 			}
 		}
 		detail := Options{Version: V14, Format: CSV, Dataset: InvoiceDetail}
-		sums(rt, rows(t, write(t, detail, documents)), want)
+		details := rows(t, write(t, detail, documents))
+		sums(rt, details, want)
+		linked(rt, cost, details)
 		o.Format = Parquet
 		again := write(t, o, documents, items...)
 		if diff := cmp.Diff(plain(t, cost), unpack(t, again)); diff != "" {
@@ -125,6 +127,25 @@ func sums(t *rapid.T, rows []map[string]string, want map[string]*big.Rat) {
 		if got[number].Cmp(total) != 0 {
 			t.Fatalf("%s: rows come to %s, it says %s", number, got[number].FloatString(13),
 				total.FloatString(13))
+		}
+	}
+}
+
+// linked makes sure that each row with a line of an invoice names one that there is, of its
+// category.
+func linked(t *rapid.T, cost, details []map[string]string) {
+	lines := make(map[string]string)
+	for _, r := range details {
+		if lines[r["InvoiceDetailId"]] != "" {
+			t.Fatalf("there are two lines %s", r["InvoiceDetailId"])
+		}
+		lines[r["InvoiceDetailId"]] = r["ChargeCategory"]
+	}
+	for _, r := range cost {
+		id, versioned := r["InvoiceDetailId"]
+		if versioned && id != "" && lines[id] != r["ChargeCategory"] {
+			t.Fatalf("a row of category %s is on line %s, of category %q", r["ChargeCategory"], id,
+				lines[id])
 		}
 	}
 }

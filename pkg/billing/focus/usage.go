@@ -19,9 +19,9 @@ func (e *export) usage(i *Item) error {
 	r, pack := row{}, i.Package
 	if a := e.book.find(i); a != nil {
 		g := e.book.group(groupKey{a, i.UsagePeriod, i.SKU, i.Purchase, i.Band})
-		g.sum = g.sum.Add(amount)
+		g.sum, g.items = g.sum.Add(amount), true
 		r = a.base
-		r.detail(g.detail, usage)
+		r[invoiceDetailID] = g.detail
 		if pack == "" {
 			pack = g.pack
 		}
@@ -40,7 +40,7 @@ func (e *export) usage(i *Item) error {
 		err = r.priced(i, pack)
 	case "rounding":
 		r[chargeCategory], r[chargeFrequency], r[ownReason] = adjustment, "One-Time", rounding
-		r.detail(r[invoiceDetailID], adjustment)
+		r[invoiceDetailID] = adjustmentID(r[invoiceDetailID])
 		r[chargeDescription] = "Rounding of " + describe(i.SKU, i.Purchase, i.Band)
 	default:
 		err = fmt.Errorf("its kind %q is not known", i.Kind)
@@ -162,17 +162,3 @@ func describe(sku, purchase, band string) string {
 	}
 	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
-
-// detail writes the line of the invoice that a row is a part of. Each line has rows of one
-// category; its adjustments are lines of their own.
-func (r *row) detail(id, category string) {
-	if id != "" && category == adjustment {
-		id = strings.TrimSuffix(id, adjustmentSuffix) + adjustmentSuffix
-	}
-	if r[invoiceID] == "" {
-		id = ""
-	}
-	r[invoiceDetailID] = id
-}
-
-const adjustmentSuffix = "-adjustment"
