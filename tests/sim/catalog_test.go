@@ -49,6 +49,10 @@ func (f *fleet) catalog(duration time.Duration) {
 	}
 	publish(before, "first", f.book(0, past, f.longest))
 	publish(before.Add(time.Second), "first", f.book(1, past.Add(24*time.Hour), f.longest))
+	if w.months != nil {
+		publish(before, "first", fmt.Sprintf(`{"kind":"Seller","name":"cloud","legal_name":"Cloud Ltd",`+
+			`"timezone":"Asia/Tokyo","effective_from":%q}`, stamp(past)))
+	}
 	for _, t := range tenants {
 		publish(before.Add(2*time.Second), "first", fmt.Sprintf(
 			`{"kind":"Tenant","name":%q,"price_book":"public","effective_from":%q}`, t, stamp(past)))

@@ -73,6 +73,17 @@ func (w *world) ratedDurably(r pipeline.Record) {
 				missing = "consumed " + sku
 			}
 		}
+	case "close":
+		missing = "the close"
+		for _, c := range w.store.closes {
+			if c.Tenant == in.tenant && c.Until == in.end.Unix() && c.Offset <= r.Offset {
+				missing = ""
+			}
+		}
+	case "rerate":
+		if _, ok := w.store.rerates[at]; !ok {
+			missing = "the re-rating"
+		}
 	case "other":
 	default:
 		missing = "its dead letter"
@@ -209,6 +220,7 @@ func (w *world) judgeUsage(v *verdict, r pipeline.Record) bool {
 		}
 	case in.future(r):
 		v.letters[at] = "future"
+	case in.kind == "close", in.kind == "rerate":
 	default:
 		return true
 	}
@@ -235,6 +247,7 @@ func (w *world) check() {
 	}
 	w.checkReaders(v, reader)
 	w.checkMoney(v, reader)
+	w.checkBooks(reader)
 }
 
 func (w *world) checkLetters(v *verdict) {
@@ -355,39 +368,16 @@ func (w *world) checkMoney(v *verdict, fresh *pipeline.Prices) {
 	if diff := gocmp.Diff(tell(settled), tell(kept)); diff != "" {
 		w.fail("settlements (-want +stored):\n%s", diff)
 	}
-	w.checkItems(v, fresh)
+	w.checkItems(fresh)
 }
 
-func (w *world) checkItems(v *verdict, fresh *pipeline.Prices) {
-	offline := rating.NewOffline(fresh.Catalog)
-	parser := metering.NewParser()
-	for _, r := range v.rated {
-		var e metering.Event
-		if parser.Parse(r.Value, &e) == nil {
-			_ = offline.Rate(&e) // rejections are checked elsewhere
-		}
-	}
-	want, err := offline.Ledger().LineItems(fresh.Catalog)
+func (w *world) checkItems(fresh *pipeline.Prices) {
+	want, err := w.undisturbed(fresh).LineItems(fresh.Catalog)
 	if err != nil {
 		w.fail("undisturbed line items: %v", err)
 		return
 	}
-	var c rating.Changes
-	for _, k := range sorted(w.store.sessions) {
-		c.Sessions = append(c.Sessions, w.store.sessions[k])
-	}
-	for _, k := range sorted(w.store.voids) {
-		c.Voids = append(c.Voids, w.store.voids[k])
-	}
-	for _, k := range sorted(w.store.consumed) {
-		c.Consumed = append(c.Consumed, w.store.consumed[k])
-	}
-	for _, k := range sorted(w.store.hours) {
-		c.Hours = append(c.Hours, w.store.hours[k])
-	}
-	ledger := rating.NewLedger()
-	ledger.Apply(&c)
-	got, err := ledger.LineItems(fresh.Catalog)
+	got, err := w.store.ledger().LineItems(fresh.Catalog)
 	if err != nil {
 		w.fail("stored line items: %v", err)
 		return

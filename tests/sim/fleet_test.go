@@ -60,6 +60,7 @@ type lease struct {
 
 func newFleet(w *world, duration time.Duration, sessions int) *fleet {
 	f := &fleet{w: w, intents: make(map[string]*intent)}
+	w.fleet = f
 	f.longest = []int64{60, 600, 600, 3600}[w.rng.IntN(4)]
 	f.catalog(duration)
 	f.market(duration)

@@ -25,6 +25,7 @@ type node struct {
 	group   *group
 	prices  *pipeline.Prices
 
+	biller bool
 	job    *job
 	hurry  bool // its calls must return
 	errors int

@@ -114,6 +114,9 @@ func simulate(seed uint64, bug string, verbose bool) (r result) {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
+	if seed%2 == 0 {
+		base = newMonths(w)
+	}
 	w.start = base
 	w.now = base.Add(-15 * time.Minute)
 	duration := w.between(40*time.Minute, 90*time.Minute)
@@ -131,6 +134,11 @@ func simulate(seed uint64, bug string, verbose bool) (r result) {
 		w.newArchiver()
 	}
 	w.newSettler()
+	if w.months != nil {
+		for range 1 + w.rng.IntN(2) {
+			w.newBiller()
+		}
+	}
 	for w.now.Before(base.Add(duration)) || w.fleet.pending > 0 {
 		w.advance(w.pace())
 		w.chaos(c)
@@ -138,6 +146,10 @@ func simulate(seed uint64, bug string, verbose bool) (r result) {
 		if len(w.problems) > 5 {
 			break
 		}
+	}
+	if w.months != nil {
+		w.settleDown()
+		w.goOn(c)
 	}
 	w.drain()
 	w.check()
@@ -202,6 +214,14 @@ func (w *world) chaos(c raterConfig) {
 	case n < 35:
 		w.settler.crash()
 		w.newSettler()
+	case n < 45 && w.months != nil:
+		for _, n := range w.nodes {
+			if n.alive && n.biller {
+				n.crash()
+				w.newBiller()
+				break
+			}
+		}
 	}
 }
 
@@ -239,7 +259,7 @@ func (w *world) drained() bool {
 			return false
 		}
 	}
-	return w.raters.committed == w.ends() && w.archives.committed == w.ends()
+	return w.raters.committed == w.ends() && w.archives.committed == w.ends() && w.billed()
 }
 
 // TestSeeds runs seeds, each twice: the world must be right at the end and the same both times.

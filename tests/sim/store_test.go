@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/suanpan/suanpan/pkg/billing"
 	"github.com/suanpan/suanpan/pkg/metering"
 	"github.com/suanpan/suanpan/pkg/pipeline"
 	"github.com/suanpan/suanpan/pkg/rating"
@@ -42,6 +43,9 @@ type store struct {
 	archive     map[place]pipeline.Record
 	settlements map[period]settlement
 	touched     map[period]time.Time
+	closes      map[string]rating.Close
+	rerates     map[place]rating.Rerate
+	documents   map[string]billing.Entry
 }
 
 func newStore(w *world) *store {
@@ -50,6 +54,8 @@ func newStore(w *world) *store {
 		consumed: make(map[string]rating.ConsumedRow), hours: make(map[string]rating.Row),
 		letters: make(map[place]pipeline.DeadLetter), archive: make(map[place]pipeline.Record),
 		settlements: make(map[period]settlement), touched: make(map[period]time.Time),
+		closes: make(map[string]rating.Close), rerates: make(map[place]rating.Rerate),
+		documents: make(map[string]billing.Entry),
 	}
 }
 
@@ -122,7 +128,7 @@ func (s *store) putHour(r rating.Row) {
 		k = key(k, len(s.hours))
 	}
 	old := s.hours[k]
-	version, before := size(r.Used)+size(r.Voided), size(old.Used)+size(old.Voided)
+	version, before := r.Version(), old.Version()
 	// One may have more of the void that a write left behind, the other more of what was used.
 	for _, sets := range [][2]metering.Set{{old.Used, r.Used}, {old.Voided, r.Voided}} {
 		if !within(sets[0], sets[1]) && !within(sets[1], sets[0]) {
@@ -130,7 +136,7 @@ func (s *store) putHour(r rating.Row) {
 		}
 	}
 	if print(old.Used) == print(r.Used) && print(old.Voided) == print(r.Voided) &&
-		before > 0 && print(old) != print(r) {
+		old.Rerated == r.Rerated && before > 0 && print(old) != print(r) {
 		s.w.fail("states of hour %s are split in two ways: %s and %s", k, print(old), print(r))
 	}
 	if version >= before || s.w.bug == "last state wins" {
@@ -148,7 +154,7 @@ func (s *store) putHour(r rating.Row) {
 func print(row any) string {
 	switch r := row.(type) {
 	case rating.Row:
-		text := fmt.Sprint(r.HourKey, r.SKU, r.Milli, r.Used, r.Voided)
+		text := fmt.Sprint(r.HourKey, r.SKU, r.Milli, r.Used, r.Voided, r.Rerated)
 		for _, s := range r.Segments {
 			text += fmt.Sprint(" ", s.Kind, s.Charge.Tenant, s.Charge.Key(), s.Billing, s.Day, s.From,
 				s.To, s.Seconds)
@@ -225,20 +231,34 @@ func (r rows) Find(_ context.Context, need *rating.Need) (*rating.Known, error) 
 		return nil, errFault
 	}
 	known := new(rating.Known)
-	for _, k := range sorted(r.s.sessions) {
-		if row := r.s.sessions[k]; need.Sessions[row.SessionKey] {
-			known.Sessions = append(known.Sessions, row)
-		}
+	spanned := func(tenant string, at int64) bool {
+		return slices.ContainsFunc(need.Spans, func(s rating.HourSpan) bool {
+			return s.Tenant == tenant && at >= s.From && at < s.Until
+		})
 	}
+	sessions := make(map[rating.SessionKey]bool)
 	for _, k := range sorted(r.s.voids) {
-		if row := r.s.voids[k]; need.Hours[row.HourKey] {
+		if row := r.s.voids[k]; need.Hours[row.HourKey] || spanned(row.Tenant, row.Hour) {
 			row.Seconds = row.Seconds.Clone()
 			known.Voids = append(known.Voids, row)
+			sessions[row.SessionKey] = true
 		}
 	}
 	for _, k := range sorted(r.s.hours) {
-		if row := r.s.hours[k]; need.Hours[row.HourKey] {
+		if row := r.s.hours[k]; need.Hours[row.HourKey] || spanned(row.Tenant, row.Hour) {
 			known.Hours = append(known.Hours, copyRow(row))
+			sessions[row.SessionKey] = true
+		}
+	}
+	for _, k := range sorted(r.s.consumed) {
+		if row := r.s.consumed[k]; spanned(row.Tenant, row.At) {
+			known.Consumed = append(known.Consumed, row)
+		}
+	}
+	for _, k := range sorted(r.s.sessions) {
+		row := r.s.sessions[k]
+		if need.Sessions[row.SessionKey] || len(need.Spans) > 0 && sessions[row.SessionKey] {
+			known.Sessions = append(known.Sessions, row)
 		}
 	}
 	r.n.w.event("%s finds %d sessions, %d voids, %d hours", r.n.name, len(known.Sessions),
@@ -287,7 +307,19 @@ func (r rows) Write(_ context.Context, c *rating.Changes) error {
 	for i := range hours {
 		hours[i] = copyRow(hours[i])
 	}
-	return r.insert("insert hours", len(hours), func(i int) { r.s.putHour(hours[i]) })
+	if err := r.insert("insert hours", len(hours), func(i int) {
+		r.s.putHour(hours[i])
+	}); err != nil {
+		return err
+	}
+	rerates := slices.Clone(c.Rerates)
+	if err := r.insert("insert re-ratings", len(rerates), func(i int) {
+		r.s.putRerate(rerates[i])
+	}); err != nil {
+		return err
+	}
+	closes := slices.Clone(c.Closes)
+	return r.insert("insert closes", len(closes), func(i int) { r.s.putClose(closes[i]) })
 }
 
 func (r rows) insert(what string, count int, put func(int)) error {

@@ -40,6 +40,7 @@ type world struct {
 	nodes    []*node
 	settler  *node
 	fleet    *fleet
+	months   *months        // nil where no period is closed
 	coverage map[string]int // of what a run met, for the test that the simulator meets all
 }
 

@@ -1,0 +1,320 @@
+package sim
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/metering"
+	"github.com/suanpan/suanpan/pkg/money"
+	"github.com/suanpan/suanpan/pkg/pipeline"
+	"github.com/suanpan/suanpan/pkg/rating"
+)
+
+// undisturbed rates the log as one rater would to which nothing ever happened.
+func (w *world) undisturbed(fresh *pipeline.Prices) *rating.Ledger {
+	ledger := rating.NewLedger()
+	parser := metering.NewParser()
+	for _, records := range w.log.usage {
+		rater := rating.NewRater(fresh.Catalog, nil)
+		rater.Obey(fresh.Amended)
+		for _, r := range records {
+			var e metering.Event
+			if w.fleet.intents[string(r.Value)].misplaced(r) || parser.Parse(r.Value, &e) != nil {
+				continue // it is elsewhere, too, or a dead letter
+			}
+			at := rating.Position{Partition: r.Partition, Offset: r.Offset}
+			if e.Kind == metering.Rerate {
+				changes := rater.Drain()
+				ledger.Apply(&changes)
+				need := new(rating.Need)
+				rater.Need(&e, need)
+				if err := rater.Load(need, ledger.Find(need)); err != nil {
+					w.fail("undisturbed re-rating: %v", err)
+				}
+			}
+			_ = rater.Rate(&e, at, receivedAt(r)) // rejections are checked elsewhere
+		}
+		changes := rater.Drain()
+		ledger.Apply(&changes)
+	}
+	return ledger
+}
+
+// receivedAt is when the log had a record first.
+func receivedAt(r pipeline.Record) metering.Instant {
+	if text, ok := header(r, pipeline.HeaderForwardedTime); ok {
+		if at, err := metering.ParseInstant(text); err == nil {
+			return at
+		}
+	}
+	return metering.Instant(r.Time.UnixNano())
+}
+
+// decided is a decision that counts, as the auditor reads the billing log: the first of its period
+// that may be.
+type decided struct {
+	period
+	documents []*billing.Document
+}
+
+// checkBooks holds the documents against the billing log, the usage log and one another.
+func (w *world) checkBooks(fresh *pipeline.Prices) {
+	if w.months == nil {
+		return
+	}
+	book := billing.NewBook()
+	want := make(map[string]billing.Entry)
+	var decisions []decided
+	ledger := w.undisturbed(fresh)
+	again := &redraft{w: w, ledger: ledger, fresh: fresh, histories: make(map[string]*billing.History)}
+	for _, r := range w.log.billing {
+		entries, err := book.Apply(r.Offset, r.Time, r.Value)
+		record, parseErr := billing.ParseRecord(r.Value)
+		if parseErr != nil {
+			w.fail("billing record %d: %v", r.Offset, parseErr)
+			return
+		}
+		if d := record.Decision; d != nil && err == nil {
+			k := period{Tenant: d.Tenant, Contract: d.Contract, Period: d.Period}
+			if slices.ContainsFunc(decisions, func(old decided) bool { return old.period == k }) {
+				w.fail("period %v is decided on twice", k)
+			}
+			one := decided{period: k}
+			for _, e := range entries {
+				one.documents = append(one.documents, &e.Document)
+			}
+			decisions = append(decisions, one)
+			again.check(&one)
+		}
+		for _, e := range entries {
+			again.history(e.Tenant).add(w, &e)
+			want[e.ID] = e
+		}
+	}
+	got := make(map[string]billing.Entry)
+	maps.Copy(got, w.store.documents)
+	if diff := gocmp.Diff(printed(want), printed(got)); diff != "" {
+		w.fail("documents (-billing log +store):\n%s", diff)
+	}
+	w.checkNumbers()
+	w.checkComplete(fresh, decisions)
+	w.checkSums(ledger, fresh, decisions)
+}
+
+func printed(entries map[string]billing.Entry) map[string]string {
+	out := make(map[string]string)
+	for id, e := range entries {
+		text, err := json.Marshal(&e)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		out[id] = string(text)
+	}
+	return out
+}
+
+// redraft drafts all documents again, from a ledger to which nothing happened.
+type redraft struct {
+	w         *world
+	ledger    *rating.Ledger
+	fresh     *pipeline.Prices
+	histories map[string]*billing.History
+}
+
+// history is that of a tenant.
+func (r *redraft) history(tenant string) tenantHistory {
+	if r.histories[tenant] == nil {
+		r.histories[tenant] = billing.NewHistory()
+	}
+	return tenantHistory{r.histories[tenant]}
+}
+
+type tenantHistory struct{ *billing.History }
+
+func (h tenantHistory) add(w *world, e *billing.Entry) {
+	if e.Status == billing.Voided {
+		return
+	}
+	if err := h.Add(&e.Document); err != nil {
+		w.fail("add %s to the history: %v", e.ID, err)
+	}
+}
+
+// check holds a decision against the draft of the undisturbed rows.
+func (r *redraft) check(one *decided) {
+	closed, ok := r.ledger.Closes()[one.period]
+	if !ok {
+		r.w.fail("%v is decided on, and was never closed", one.period)
+		return
+	}
+	closing := &billing.Closing{
+		Tenant: one.Tenant, Contract: one.Contract, Period: one.Period,
+		Proofs: make(map[string]billing.Proof), Catalog: r.fresh.Catalog,
+		History: r.history(one.Tenant).History, AsOf: closed.At,
+	}
+	for _, a := range r.ledger.Accounts() {
+		if a.Tenant == one.Tenant && a.Contract == one.Contract {
+			closing.Uses = a.Uses(one.Period)
+		}
+	}
+	proofs, err := billing.Proofs(r.ledger, r.fresh.Catalog)
+	if err != nil {
+		r.w.fail("hash the undisturbed rows: %v", err)
+		return
+	}
+	for k, proof := range proofs {
+		if k.Tenant == one.Tenant && k.Contract == one.Contract && k.Period == one.Period {
+			proof.Partition, proof.CloseOffset = closed.Partition, closed.Offset
+			proof.CatalogOffset, proof.MarketOffset = closed.CatalogOffset, closed.MarketOffset
+			closing.Proofs[k.Currency] = proof
+		}
+	}
+	drafts, err := billing.Draft(closing)
+	if err != nil {
+		r.w.fail("draft %v again: %v", one.period, err)
+		return
+	}
+	if diff := gocmp.Diff(draftTexts(drafts), draftTexts(one.documents)); diff != "" {
+		r.w.fail("documents of %v (-undisturbed +decided):\n%s", one.period, diff)
+	}
+	r.w.coverage["documents"] += len(drafts)
+	for _, d := range drafts {
+		r.w.met("document " + string(d.Type))
+	}
+}
+
+// draftTexts prints documents without what issuing adds.
+func draftTexts(documents []*billing.Document) []string {
+	var out []string
+	for _, d := range documents {
+		c := *d
+		c.Number, c.IssueDate, c.DueDate = "", "", ""
+		if c.Cites != nil {
+			cites := *c.Cites
+			cites.Number, cites.IssueDate = "", ""
+			c.Cites = &cites
+		}
+		c.Notes = slices.DeleteFunc(slices.Clone(c.Notes), func(note string) bool {
+			return strings.HasSuffix(note, "usage events of the period could not be rated.")
+		})
+		text, err := json.MarshalIndent(&c, "", " ")
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		out = append(out, string(text))
+	}
+	return out
+}
+
+// checkNumbers makes sure that the numbers of each series count from 1 on, in the log's order.
+func (w *world) checkNumbers() {
+	issued := slices.DeleteFunc(w.store.counted(""), func(e billing.Entry) bool {
+		return e.Status != billing.Issued
+	})
+	slices.SortStableFunc(issued, func(a, b billing.Entry) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Place, b.Place))
+	})
+	next := make(map[string]int)
+	for _, e := range issued {
+		series, rest, _ := strings.Cut(e.Number, "-")
+		year, n, _ := strings.Cut(rest, "-")
+		next[series]++
+		if n != strconv.Itoa(next[series]) || year != e.IssueDate[:4] {
+			w.fail("document %s has number %s, must have %d", e.ID, e.Number, next[series])
+		}
+	}
+}
+
+// checkComplete makes sure that every period that is over long enough was decided on, once.
+func (w *world) checkComplete(fresh *pipeline.Prices, decisions []decided) {
+	for _, k := range firstPeriods(w.store.sums(nil)) {
+		for ; ; k.Period = rating.NextPeriod(k.Period) {
+			_, until, ok := fresh.Catalog.PeriodBounds(k.Tenant, k.Contract, k.Period)
+			if !ok || w.now.Unix() < until+int64(w.months.grace.Seconds())+5*86_400 {
+				break
+			}
+			if !slices.ContainsFunc(decisions, func(d decided) bool { return d.period == k }) {
+				w.fail("period %v is over and was not decided on", k)
+			}
+			w.met("period decided")
+		}
+	}
+}
+
+// checkSums makes sure that what each decision bills is what the settled usage up to its close costs
+// more than that up to the close before it: so all documents together are all that was used.
+func (w *world) checkSums(ledger *rating.Ledger, fresh *pipeline.Prices, decisions []decided) {
+	billed := make(map[period]map[string]bool) // billing periods of contracts
+	var got, want money.Amount
+	for _, d := range decisions {
+		k := period{Tenant: d.Tenant, Contract: d.Contract}
+		if billed[k] == nil {
+			billed[k] = make(map[string]bool)
+		}
+		before, err := settledOf(ledger, fresh, k, billed[k])
+		if err == nil {
+			billed[k][d.Period] = true
+			var after money.Amount
+			if after, err = settledOf(ledger, fresh, k, billed[k]); err == nil {
+				want = after.Sub(before)
+			}
+		}
+		if err != nil {
+			w.fail("settle %v: %v", d.period, err)
+			return
+		}
+		got = money.Amount{}
+		for _, doc := range d.documents {
+			amount, err := money.ParseSigned(doc.UnroundedTotal)
+			if err != nil {
+				w.fail("document %s: %v", doc.ID(), err)
+			}
+			if doc.Type == billing.CreditNote {
+				amount = amount.Neg()
+			}
+			got = got.Add(amount)
+		}
+		if len(d.documents) == 0 && want.Round(2, money.HalfUp).Sign() == 0 {
+			continue // too little for a document
+		}
+		if got.Cmp(want) != 0 {
+			w.fail("the documents of %v come to %s, the usage to %s", d.period, got, want)
+		}
+	}
+}
+
+// settledOf is what the usage that counts in some billing periods of a contract costs.
+func settledOf(ledger *rating.Ledger, fresh *pipeline.Prices, of period, billed map[string]bool,
+) (money.Amount, error) {
+	sums := make(rating.Sums)
+	for _, a := range ledger.Accounts() {
+		if a.Tenant != of.Tenant || a.Contract != of.Contract {
+			continue
+		}
+		for p := range billed {
+			for _, u := range a.Uses(p) {
+				sums.Add(&u.Charge, u.Now.Add(u.Before.Neg()))
+			}
+		}
+	}
+	settled, err := rating.Settle(sums, fresh.Catalog)
+	if err != nil {
+		return money.Amount{}, fmt.Errorf("settle: %w", err)
+	}
+	var sum money.Amount
+	for i := range settled {
+		sum = sum.Add(settled[i].Amount)
+	}
+	return sum, nil
+}
+
+func plantBills(_ string, b pipeline.Bills, _ *node) pipeline.Bills { return b }
+func plantTail(_ string, t pipeline.Tail, _ *node) pipeline.Tail    { return t }
