@@ -37,4 +37,5 @@ const (
 	TypeBillingCredit  = "suanpan.billing.credit.v1"  // a credit note that a person made
 	TypeBillingRelease = "suanpan.billing.release.v1" // a held draft is issued
 	TypeBillingVoid    = "suanpan.billing.void.v1"    // a held draft is voided
+	TypeBillingAlert   = "suanpan.billing.alert.v1"   // somebody is told something, once
 )

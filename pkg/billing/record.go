@@ -16,6 +16,7 @@ type Record struct {
 	Credit   *Drafted
 	Release  *Act
 	Void     *Act
+	Alert    *Alert
 }
 
 // Decision is what the documents of a closed billing period of a contract are. The first of a
@@ -86,6 +87,8 @@ func (r *Record) Encode(source string) ([]byte, error) {
 		e.Type, e.ID, data = schemas.TypeBillingRelease, "release,"+r.Release.ID, r.Release
 	case r.Void != nil:
 		e.Type, e.ID, data = schemas.TypeBillingVoid, "void,"+r.Void.ID, r.Void
+	case r.Alert != nil:
+		e.Type, e.ID, data = schemas.TypeBillingAlert, r.Alert.ID, r.Alert
 	default:
 		panic("BUG: an empty billing record")
 	}
@@ -128,6 +131,9 @@ func ParseRecord(value []byte) (*Record, error) {
 	case schemas.TypeBillingVoid:
 		r.Void = new(Act)
 		data = r.Void
+	case schemas.TypeBillingAlert:
+		r.Alert = new(Alert)
+		data = r.Alert
 	default:
 		return r, nil
 	}

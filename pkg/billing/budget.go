@@ -1,0 +1,226 @@
+package billing
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/suanpan/suanpan/pkg/catalog"
+	"github.com/suanpan/suanpan/pkg/metering"
+	"github.com/suanpan/suanpan/pkg/money"
+	"github.com/suanpan/suanpan/pkg/rating"
+)
+
+// ScopeUse is what a charge of the running billing period has, in whole and by what budgets count.
+type ScopeUse struct {
+	Charge rating.Charge
+	Whole  metering.Quantity
+	Parts  []ScopePart
+}
+
+// ScopePart is the part of a charge that one project, combination of labels and local day has.
+type ScopePart struct {
+	Project  string
+	Labels   map[string]string // those that budgets name
+	Day      int64             // local, since 1970-01-01
+	Quantity metering.Quantity
+}
+
+// BudgetStatus is how a budget stands.
+type BudgetStatus struct {
+	*catalog.Budget
+	Period   string // YYYY-MM or YYYY-MM-DD, local
+	From     int64  // its first second
+	Until    int64  // the second after its last
+	Spend    money.Amount
+	Forecast money.Amount // at the period's end, at the present pace
+	Reaches  int64        // second at which the amount is reached at this pace; 0: not in the period
+}
+
+// Share is the part of the budget's amount that is spent, with four decimals.
+func (s *BudgetStatus) Share() money.Amount {
+	return divide(s.Spend, s.Amount, 4)
+}
+
+// divide is a / b for amounts, rounded half up.
+func divide(a, b money.Amount, places int) money.Amount {
+	const most = 3 * money.Scale // decimals of spends, which are products
+	den, err := b.Scaled(most)
+	if err != nil {
+		panic("BUG: a spend has too many decimals: " + err.Error())
+	}
+	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(most), nil)
+	return a.MulRatio(scale, den, places, money.HalfUp)
+}
+
+// Standing works out how a budget stands at a second. Uses are those of its tenant's charges in the
+// running billing periods; those in other currencies do not count. It reports false where the
+// tenant has no price book then.
+func Standing(b *catalog.Budget, uses []ScopeUse, from *catalog.Catalog, now int64) (
+	BudgetStatus, bool, error,
+) {
+	s := BudgetStatus{Budget: b}
+	if !s.bound(from, now) {
+		return s, false, nil
+	}
+	for i := range uses {
+		if uses[i].Charge.Tenant != b.Tenant {
+			continue
+		}
+		spend, err := s.spent(&uses[i], from)
+		if err != nil {
+			return s, false, fmt.Errorf("budget %s: %w", b.Name, err)
+		}
+		s.Spend = s.Spend.Add(spend)
+	}
+	s.foresee(now)
+	return s, true, nil
+}
+
+// bound finds the running period: the local day or month, by the zone of the tenant's contract.
+func (s *BudgetStatus) bound(from *catalog.Catalog, now int64) bool {
+	for _, binding := range slices.Backward(from.Bindings(s.Tenant)) {
+		if binding.From > now || binding.Location == nil {
+			continue
+		}
+		local := time.Unix(now, 0).In(binding.Location)
+		if !s.Daily {
+			s.Period = local.Format("2006-01")
+			var ok bool
+			s.From, s.Until, ok = from.PeriodBounds(s.Tenant, binding.Contract, s.Period)
+			return ok
+		}
+		s.Period = local.Format(time.DateOnly)
+		year, month, day := local.Date()
+		s.From = time.Date(year, month, day, 0, 0, 0, 0, binding.Location).Unix()
+		s.Until = time.Date(year, month, day+1, 0, 0, 0, 0, binding.Location).Unix()
+		return true
+	}
+	return false
+}
+
+// spent is what the budget's scope has of a charge: its amount by quantity, or at list prices.
+func (s *BudgetStatus) spent(u *ScopeUse, from *catalog.Catalog) (money.Amount, error) {
+	if !strings.HasPrefix(s.Period, u.Charge.Period) {
+		return money.Amount{}, nil
+	}
+	curve, err := rating.CurveOf(&u.Charge, from)
+	if err != nil {
+		return money.Amount{}, err
+	}
+	if curve.Currency() != s.Currency || u.Whole.Sign() <= 0 {
+		return money.Amount{}, nil
+	}
+	var scope metering.Quantity
+	for i := range u.Parts {
+		if s.covers(&u.Parts[i]) {
+			scope = scope.Add(u.Parts[i].Quantity)
+		}
+	}
+	if s.List {
+		return curve.UnitPrice().MulRatio(scope.Big(), curve.Per().Nano(), 2*money.Scale,
+			money.HalfUp), nil
+	}
+	total := curve.Total(u.Whole)
+	if scope == u.Whole {
+		return total, nil
+	}
+	return part(total, scope, u.Whole), nil
+}
+
+func (s *BudgetStatus) covers(p *ScopePart) bool {
+	if s.Project != "" && s.Project != p.Project {
+		return false
+	}
+	for name, value := range s.Labels {
+		if p.Labels[name] != value {
+			return false
+		}
+	}
+	if !s.Daily {
+		return true
+	}
+	return time.Unix(p.Day*daySeconds, 0).UTC().Format(time.DateOnly) == s.Period
+}
+
+// foresee goes on at the pace of the period so far.
+func (s *BudgetStatus) foresee(now int64) {
+	s.Forecast = s.Spend
+	passed := now - s.From
+	if passed <= 0 || s.Spend.Sign() <= 0 {
+		return
+	}
+	s.Forecast = s.Spend.MulRatio(big.NewInt(s.Until-s.From), big.NewInt(passed), money.Scale,
+		money.HalfUp)
+	if s.Spend.Cmp(s.Amount) >= 0 || s.Forecast.Cmp(s.Amount) < 0 {
+		return
+	}
+	seconds := divide(s.Amount.MulInt(big.NewInt(passed)), s.Spend, 0)
+	if n, err := seconds.Scaled(0); err == nil && n.IsInt64() {
+		s.Reaches = min(s.From+n.Int64(), s.Until)
+	}
+}
+
+// Alert is one decision to tell somebody something, made once.
+type Alert struct {
+	ID        string    `json:"id"` // what it is about: the same decision has the same one
+	Kind      AlertKind `json:"kind"`
+	Tenant    string    `json:"tenant"`
+	Name      string    `json:"name"`    // of the budget
+	Version   int64     `json:"version"` // second at which its version starts
+	Period    string    `json:"period"`  // YYYY-MM or YYYY-MM-DD, local
+	Threshold string    `json:"threshold"`
+	Spend     string    `json:"spend"`
+	Amount    string    `json:"amount"`
+	Currency  string    `json:"currency"`
+	Forecast  string    `json:"forecast"`
+	At        string    `json:"at"` // when it was decided, RFC 3339
+	Owner     string    `json:"owner,omitempty"`
+	To        []Contact `json:"to"`
+}
+
+// AlertKind says what an alert is about.
+type AlertKind string
+
+// BudgetAlert: a budget has reached a threshold.
+const BudgetAlert AlertKind = "budget"
+
+// Contact is a channel that an alert goes to.
+type Contact struct {
+	Kind   catalog.ChannelKind `json:"kind"`
+	Target string              `json:"target,omitempty"`
+	Secret string              `json:"secret,omitempty"` // its name
+}
+
+// Reached returns the alerts of the thresholds that the budget has reached, the lowest first. The
+// spend counts before tax; exactly the threshold is reached.
+func (s *BudgetStatus) Reached(now int64) []Alert {
+	var out []Alert
+	for _, threshold := range s.Thresholds {
+		if s.Spend.Sign() <= 0 || s.Spend.Cmp(s.Amount.Mul(threshold)) < 0 {
+			continue
+		}
+		a := Alert{
+			Kind: BudgetAlert, Tenant: s.Tenant, Name: s.Name, Version: s.Budget.From,
+			Period: s.Period, Threshold: threshold.String(), Spend: s.Spend.String(),
+			Amount: s.Amount.String(), Currency: s.Currency, Forecast: s.Forecast.String(),
+			At: metering.InstantOf(now).String(), Owner: s.Owner, To: []Contact{},
+		}
+		for _, c := range s.Notify {
+			a.To = append(a.To, Contact{c.Kind, c.Target, c.Secret})
+		}
+		a.ID = fmt.Sprintf("%s,%s,%d,%s,%s", a.Kind, a.Name, a.Version, a.Period, a.Threshold)
+		out = append(out, a)
+	}
+	return out
+}
+
+// SortStandings orders by how much of the budget is spent, the most first, then by name.
+func SortStandings(all []BudgetStatus) {
+	slices.SortFunc(all, func(a, b BudgetStatus) int {
+		return cmp.Or(b.Share().Cmp(a.Share()), cmp.Compare(a.Name, b.Name))
+	})
+}
