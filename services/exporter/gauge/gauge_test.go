@@ -34,7 +34,7 @@ var began = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 type node struct {
 	*gauge.Sampler
 	*fakenvml.Script
-	t        *testing.T
+	t        testing.TB
 	library  *nvml.Library
 	path     string
 	registry *prometheus.Registry
@@ -43,7 +43,7 @@ type node struct {
 }
 
 // start makes a sampler that has taken no sample yet.
-func start(t *testing.T, script *fakenvml.Script, config gauge.Config) *node {
+func start(t testing.TB, script *fakenvml.Script, config gauge.Config) *node {
 	t.Helper()
 	n := &node{Script: script, t: t, path: filepath.Join(t.TempDir(), "script"), now: began}
 	library := fakenvml.Build(t)
