@@ -122,7 +122,8 @@ func (w *world) mustHaveAll(t *testing.T, l *rating.Ledger) {
 			}
 		}
 	}
-	if negative == 0 || late == 0 || contract == 0 || len(l.Rerates()) == 0 || slices.Min(names[:]) < 2 {
+	if negative == 0 || late == 0 || contract == 0 || len(l.Rerates()) == 0 ||
+		slices.Min(names[:]) < 2 {
 		t.Fatalf("the world has %d negative segments, %d late ones, %d of a contract, %d re-ratings, "+
 			"and the dimensions have %d names", negative, late, contract, len(l.Rerates()), names)
 	}
@@ -257,7 +258,8 @@ func TestDocuments(t *testing.T) {
 	}
 	invoice.ID = invoice.Document.ID()
 	note := invoice
-	note.Type, note.Number, note.Status, note.Place, note.Why = billing.CreditNote, "CN-1", billing.Issued, 2, nil
+	note.Type, note.Number, note.Status = billing.CreditNote, "CN-1", billing.Issued
+	note.Place, note.Why = 2, nil
 	note.Cites = &billing.Citation{Key: invoice.ID, ID: "c1"}
 	note.ID = note.Document.ID()
 	issued := invoice
@@ -336,7 +338,8 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("the states are %s, %v", states, err)
 	}
 	var lines uint64
-	if err := s.conn.QueryRow(t.Context(), "SELECT count() FROM invoice_lines").Scan(&lines); err != nil {
+	err := s.conn.QueryRow(t.Context(), "SELECT count() FROM invoice_lines").Scan(&lines)
+	if err != nil {
 		t.Error(err)
 	}
 	if lines != 2 {

@@ -212,7 +212,8 @@ func TestFirst_periodsAndRecords(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
 	for i := range 3 {
 		record := pipeline.Record{
-			Topic: schemas.TopicUsage, Offset: int64(i), Time: at.AddDate(0, 0, (i+1)%3), Key: []byte("acme"),
+			Topic: schemas.TopicUsage, Offset: int64(i), Key: []byte("acme"),
+			Time: at.AddDate(0, 0, (i+1)%3),
 		}
 		if err := s.Archive(t.Context(), []pipeline.Record{record}); err != nil {
 			t.Fatal(err)
