@@ -9,7 +9,7 @@ FUZZTIME ?= 10s
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 export TRACE FUZZTIME
 
-.PHONY: help setup build demo test fmt fmt-check vet lint unit scenario sim fuzz bench e2e race up down clean
+.PHONY: help setup build demo test fmt fmt-check vet lint unit scenario sim fuzz bench e2e race test-gpu up down clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | \
@@ -54,6 +54,9 @@ e2e: ## the built programs against a real Kafka and a real ClickHouse
 
 race: ## unit tests and simulations with the race detector (needs a C compiler)
 	go test -race $$(go list ./... | grep -v /tests/e2e)
+
+test-gpu: ## what the exporter reads of this machine's GPUs, compared with nvidia-smi
+	CGO_ENABLED=1 go test -count=1 -v -run '^TestRealGPU$$' ./tests/gpu
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	@go run ./tests/run fuzz

@@ -177,7 +177,8 @@ func TestLeaseCosts_ofALongLease(t *testing.T) {
 			SKU: "gpu.h100-80g", Devices: []string{"a"},
 		}
 		if h, s := costs.of(&l, now); h != hour || s != total {
-			t.Errorf("since %s: %s and %s (%v), want %s and %s", since, h, s, costs.problem, hour, total)
+			t.Errorf("since %s: %s and %s (%v), want %s and %s",
+				since, h, s, costs.problem, hour, total)
 		}
 	}
 	f(now.AddDate(0, 0, -31), nil, "20.00 EUR", "14880.00 EUR")
