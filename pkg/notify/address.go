@@ -59,7 +59,7 @@ func (g guard) check(addr netip.Addr) error {
 			return nil
 		}
 	}
-	refuse := plain.Is4In6() || plain.Is6() && !global.Contains(plain)
+	refuse := plain.Is6() && !global.Contains(plain) // also IPv4 that is mapped
 	for _, p := range special {
 		refuse = refuse || p.Contains(plain)
 	}

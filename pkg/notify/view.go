@@ -84,11 +84,11 @@ func clean(s string, limit int, lines bool) string {
 		switch {
 		case lines && (r == '\n' || r == '\t'):
 			return r
-		case r == utf8.RuneError || unicode.IsControl(r):
+		case unicode.IsControl(r):
 			return ' '
 		}
 		return r
-	}, s)
+	}, strings.ToValidUTF8(s, " "))
 	return cut(s, limit)
 }
 
