@@ -84,13 +84,12 @@ func (a *activity) measure(r *reader) Value[Activity] {
 		a.primed = true
 		return Value[Activity]{}
 	}
-	get := nvml.GpmMetricsGetType{
-		NumMetrics: uint32(len(metrics)), Sample1: before, Sample2: a.samples[next],
-	}
+	get := &a.library.get
+	get.NumMetrics, get.Sample1, get.Sample2 = uint32(len(metrics)), before, a.samples[next]
 	for i, id := range metrics {
 		get.Metrics[i].MetricId = uint32(id)
 	}
-	if !r.ok(a.library.api.GpmMetricsGet(&get)) {
+	if !r.ok(a.library.api.GpmMetricsGet(get)) {
 		return Value[Activity]{}
 	}
 	var shares [5]float64

@@ -40,6 +40,7 @@ type Library struct {
 	handles map[string]handle      // by UUID
 	cards   map[nvml.Device]string // GPUs' UUIDs since the start, also of those lost since
 	xids    nvml.EventSet          // nil: the driver has no events
+	get     nvml.GpmMetricsGetType // of any device, one after the other: it is large
 }
 
 // handle is what the library needs to reach a device. It is dead when the driver restarts, and when

@@ -32,6 +32,8 @@ type options struct {
 	profiles string
 	only     string
 	dir      string
+	sample   string // address: be the process that node measures
+	nvml     string // its library
 }
 
 // bench is one run: where its files are, and what it measured so far.
@@ -53,8 +55,11 @@ func main() {
 	flag.Int64Var(&o.limit, "windows", 0, "end after so many windows; 0: after all")
 	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.StringVar(&o.profiles, "profiles", "", "folder for pprof profiles (slows it down a little)")
-	flag.StringVar(&o.only, "only", "path,limits,alone,close", "parts to run besides rating in this process")
+	flag.StringVar(&o.only, "only", "path,limits,alone,close,node",
+		"parts to run besides rating in this process; node by itself runs without that")
 	flag.StringVar(&o.dir, "dir", "", "folder for the files, several GB (default: the system's)")
+	flag.StringVar(&o.sample, "sample-node", "", "address of the process that node measures")
+	flag.StringVar(&o.nvml, "nvml", "", "library of the process that node measures")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -66,6 +71,9 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
+	if o.sample != "" {
+		return sampleNode(ctx, o.sample, o.nvml)
+	}
 	b := &bench{options: o}
 	if b.root, err = repository(ctx); err != nil {
 		return err
@@ -79,6 +87,14 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("make folder: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(b.dir) }()
+	if b.wants("node") {
+		if err := b.node(ctx); err != nil {
+			return fmt.Errorf("node: %w", err)
+		}
+	}
+	if b.only == "node" {
+		return b.report.print(os.Stdout, b.json)
+	}
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}

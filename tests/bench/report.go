@@ -53,6 +53,10 @@ type report struct {
 	BillerMiB         float64 `json:"biller_peak_mib,omitempty"`
 	BillerEngineMiB   float64 `json:"biller_clickhouse_peak_mib,omitempty"`
 
+	NodeCore  float64 `json:"node_core_share,omitempty"`
+	NodeMiB   float64 `json:"node_peak_mib,omitempty"`
+	NodeBytes int     `json:"node_metrics_bytes,omitempty"`
+
 	Ratios []ratio `json:"ratios,omitempty"`
 }
 
@@ -102,22 +106,11 @@ func (r *report) print(out io.Writer, asJSON bool) error {
 		return encoder.Encode(r)
 	}
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%d cores, %s %s, libchdb %s (ClickHouse %s)\n", r.Cores, r.Go, r.Platform,
-		r.LibChDB, r.EngineVersion)
-	fmt.Fprintf(&text, "%s: %d windows, %d hour rows\n\n", r.Fleet, r.Windows, r.Rows)
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\tseconds\tevents/s\t  CPU seconds")
-	width := 0
-	for _, m := range r.Measures {
-		width = max(width, len(m.Name))
+	if len(r.Measures) > 0 {
+		if err := r.printMeasures(&text); err != nil {
+			return err
+		}
 	}
-	for _, m := range r.Measures {
-		fmt.Fprintf(table, "%-*s\t%.1f\t%.0f\t  %s\n", width, m.Name, m.Seconds, m.Rate, m.spent())
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print table: %w", err)
-	}
-	fmt.Fprintln(&text)
 	if r.RatedSeconds > 0 {
 		fmt.Fprintf(&text, "path: rated after %.1f s, archived after %.1f s; %d rows written; "+
 			"the bill is that of 'suanpan rate' in all %d lines\n", r.RatedSeconds,
@@ -134,11 +127,38 @@ func (r *report) print(out io.Writer, asJSON bool) error {
 		fmt.Fprintf(&text, "ClickHouse alone: load %.1f s, group %.1f s, no deduplication, no price\n",
 			r.AloneLoadSeconds, r.AloneGroupSeconds)
 	}
+	if r.NodeCore > 0 {
+		fmt.Fprintf(&text, "exporter of %d GPUs in %d MIG devices, a sample a second: %.2f %% of a core "+
+			"(at most %.0f %%), %.0f MiB (at most %d), %d KiB of metrics\n", nodeGPUs,
+			nodeGPUs*nodeParts, 100*r.NodeCore, 100*nodeCoreMost, r.NodeMiB, nodeMiBMost,
+			r.NodeBytes>>10)
+	}
 	for _, q := range r.Ratios {
 		fmt.Fprintf(&text, "%s: %.2f\n", q.Name, q.Value)
 	}
 	_, err := out.Write(text.Bytes())
 	return err
+}
+
+// printMeasures shows what took how long, as a table.
+func (r *report) printMeasures(text *bytes.Buffer) error {
+	fmt.Fprintf(text, "%d cores, %s %s, libchdb %s (ClickHouse %s)\n", r.Cores, r.Go, r.Platform,
+		r.LibChDB, r.EngineVersion)
+	fmt.Fprintf(text, "%s: %d windows, %d hour rows\n\n", r.Fleet, r.Windows, r.Rows)
+	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\tseconds\tevents/s\t  CPU seconds")
+	width := 0
+	for _, m := range r.Measures {
+		width = max(width, len(m.Name))
+	}
+	for _, m := range r.Measures {
+		fmt.Fprintf(table, "%-*s\t%.1f\t%.0f\t  %s\n", width, m.Name, m.Seconds, m.Rate, m.spent())
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("print table: %w", err)
+	}
+	fmt.Fprintln(text)
+	return nil
 }
 
 // spent shows the processor time by process.
