@@ -35,7 +35,7 @@ func (s *store) putClose(c rating.Close) {
 	if ok && old.Offset == c.Offset && old != c {
 		s.w.fail("two closes of one position differ: %v and %v", old, c)
 	}
-	if !ok || c.Offset < old.Offset || s.w.bug == "last close wins" {
+	if !ok || c.Offset < old.Offset {
 		s.closes[k] = c
 	}
 	s.w.event("close of %s %s %s at %d/%d is recorded", c.Tenant, c.Contract, c.Period, c.Partition,

@@ -19,8 +19,10 @@ var ends = []string{
 
 // months is what a world has in which periods are closed.
 type months struct {
-	grace time.Duration
-	idle  map[*node]bool // the last step of a biller found nothing to do
+	grace   time.Duration
+	idle    map[*node]bool  // the last step of a biller found nothing to do
+	given   map[string]bool // tenants that a person gave something back
+	rerates bool            // some usage is priced anew
 }
 
 // order gives orders in the usage log, which no fleet sent, their intents.
@@ -48,7 +50,9 @@ func (f *fleet) order(r pipeline.Record) {
 
 // newMonths makes the world one that closes periods, and returns when its run starts.
 func newMonths(w *world) time.Time {
-	w.months = &months{grace: w.between(time.Minute, 12*time.Minute), idle: make(map[*node]bool)}
+	w.months = &months{grace: w.between(time.Minute, 12*time.Minute), idle: make(map[*node]bool),
+		given: make(map[string]bool)}
+	w.months.rerates = w.chance(400)
 	end, err := time.Parse(time.RFC3339, ends[w.rng.IntN(len(ends))])
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -114,6 +118,12 @@ func (w *world) goOn(c raterConfig) {
 			for range 3 + w.rng.IntN(6) {
 				w.fleet.late()
 			}
+			if w.months.rerates && w.chance(700) {
+				w.fleet.rerate()
+			}
+			if w.chance(700) {
+				w.at(w.now.Add(w.between(0, 9*time.Minute)), w.giveBack)
+			}
 			for until := w.now.Add(10 * time.Minute); w.now.Before(until) || w.fleet.pending > 0; {
 				w.advance(w.pace())
 				w.chaos(c)
@@ -147,17 +157,9 @@ func (f *fleet) late() {
 	case 0: // all of it, with what was never reported
 		f.send(at, l.tenant, f.held(l, "/reconcile", l.start, l.end))
 	case 1:
-		f.void2(l, at)
+		f.takeSome(l, at)
 	case 2: // all of it is taken off
-		value := f.value(schemas.TypeVoid, &intent{
-			kind: "void", tenant: l.tenant, session: l.session, start: l.start.Truncate(time.Second),
-			end: l.end.Add(time.Second).Truncate(time.Second),
-		}, map[string]any{
-			"tenant": l.tenant, "session": l.session, "reason": "goodwill", "by": "ops",
-			"start": stamp(l.start.Truncate(time.Second)),
-			"end":   stamp(l.end.Add(time.Second).Truncate(time.Second)),
-		})
-		f.send(at, l.tenant, value)
+		f.takeOff(l, at)
 	case 3: // usage of today, of a new session
 		f.today(l, at)
 	case 4:
@@ -174,8 +176,46 @@ func (f *fleet) late() {
 	}
 }
 
-// void2 takes a part of a session off, long after it.
-func (f *fleet) void2(l *lease, at time.Time) {
+// rerate has another price published that held in the past, and what it holds for priced anew.
+func (f *fleet) rerate() {
+	w := f.w
+	at := w.now.Add(w.between(0, 3*time.Minute))
+	from := w.start.Add(w.between(-20*time.Minute, 20*time.Minute)).Truncate(time.Second)
+	f.deliver(at, pipeline.Record{
+		Topic: schemas.TopicCatalog, Value: []byte(f.book(5+w.rng.IntN(3), from, f.longest)),
+		Headers: []pipeline.Header{{Key: pipeline.HeaderBatch, Value: []byte("past")}},
+	}, 0)
+	tenant := tenants[w.rng.IntN(len(tenants))]
+	begin := w.start.Add(w.between(-3*time.Hour, 0)).Unix()
+	until := w.start.Add(w.between(0, 4*time.Hour)).Unix()
+	for range 1 + w.rng.IntN(2) {
+		w.at(at.Add(w.between(20*time.Second, 3*time.Minute)), func() {
+			r, err := pipeline.RerateRecord(tenant, begin-begin%3600, until-until%3600,
+				int64(len(w.log.catalog)), "/ops")
+			if err != nil {
+				w.fail("%v", err)
+				return
+			}
+			w.met("re-rating")
+			f.deliver(w.now, r, partitionOf(tenant))
+		})
+	}
+}
+
+// takeOff takes a whole session off.
+func (f *fleet) takeOff(l *lease, at time.Time) {
+	from := l.start.Truncate(time.Second)
+	to := l.end.Add(time.Second).Truncate(time.Second)
+	f.send(at, l.tenant, f.value(schemas.TypeVoid, &intent{
+		kind: "void", tenant: l.tenant, session: l.session, start: from, end: to,
+	}, map[string]any{
+		"tenant": l.tenant, "session": l.session, "start": stamp(from), "end": stamp(to),
+		"reason": "goodwill", "by": "ops",
+	}))
+}
+
+// takeSome takes a part of a session off, long after it.
+func (f *fleet) takeSome(l *lease, at time.Time) {
 	w := f.w
 	from := l.start.Add(w.between(0, l.end.Sub(l.start)))
 	to := from.Add(w.between(time.Second, 15*time.Minute))
@@ -214,3 +254,6 @@ func (w *world) billed() bool {
 		return n.alive && n.biller && !w.months.idle[n]
 	})
 }
+
+// rerated says whether the world has re-ratings, after which the bill is not that of a file.
+func (w *world) rerated() bool { return w.months != nil && w.months.rerates }

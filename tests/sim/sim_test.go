@@ -79,6 +79,9 @@ func (b *buggyRows) Write(ctx context.Context, c *rating.Changes) error {
 		})
 		return nil
 	}
+	if done, err := b.plantClose(ctx, c); done {
+		return err
+	}
 	return b.Rows.Write(ctx, c)
 }
 
@@ -316,6 +319,9 @@ var mustMeet = []string{
 	"letter invalid_json", "letter unknown_type", "letter invalid_event", "letter no_tenant",
 	"letter invalid_window", "letter invalid_amount", "letter session_conflict", "letter no_price",
 	"letter future", "letter misrouted", "letter price_mismatch",
+	"document invoice", "document credit_note", "period decided", "decision ignored",
+	"insert documents late", "insert closes fails", "insert re-ratings fails", "re-rating",
+	"credit by a person", "credit of late events", "verified credit_note", "changed cell",
 }
 
 // TestPlantedBugs holds the simulator against bugs that it must find.
@@ -327,6 +333,9 @@ func TestPlantedBugs(t *testing.T) {
 	for _, bug := range slices.Sorted(maps.Keys(bugs)) {
 		t.Run(bug, func(t *testing.T) {
 			for seed := range uint64(seeds) {
+				if _, ok := monthBugs[bug]; ok {
+					seed = 2*seed + 1
+				}
 				if r := simulate(seed+1, bug, false); len(r.problems) > 0 {
 					first, _, _ := strings.Cut(r.problems[0], "\n")
 					t.Logf("found by seed %d: %s", seed+1, first)
