@@ -19,7 +19,9 @@ currency: CNY
 timezone: ZONE
 prices:
   - {sku: gpu, per: hour, price: "10"}
-  - {sku: ladder, per: hour, ladder: {mode: graduated, tiers: [{up_to: "10", price: "10"}, {price: "5"}]}}
+  - sku: ladder
+    per: hour
+    ladder: {mode: graduated, tiers: [{up_to: "10", price: "10"}, {price: "5"}]}
 ---
 kind: Tenant
 name: acme

@@ -122,3 +122,19 @@ func (c *Catalog) PeriodAt(tenant, contract string, second int64) string {
 	}
 	return ""
 }
+
+// PeriodOf returns the local day or month of a budget that a second lies in, YYYY-MM-DD or YYYY-MM,
+// by the zone of the tenant's contract; "" where the tenant has no price book then.
+func (c *Catalog) PeriodOf(b *Budget, second int64) string {
+	for _, binding := range slices.Backward(c.Bindings(b.Tenant)) {
+		if binding.From > second || binding.Location == nil {
+			continue
+		}
+		local := time.Unix(second, 0).In(binding.Location)
+		if b.Daily {
+			return local.Format(time.DateOnly)
+		}
+		return local.Format("2006-01")
+	}
+	return ""
+}

@@ -19,6 +19,7 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 
+	"github.com/suanpan/suanpan/pkg/notify"
 	"github.com/suanpan/suanpan/pkg/pipeline"
 )
 
@@ -29,6 +30,8 @@ var (
 	_ pipeline.Bills       = (*Store)(nil)
 	_ pipeline.Evidence    = (*Store)(nil)
 	_ pipeline.Rerater     = (*Store)(nil)
+	_ pipeline.Spending    = (*Store)(nil)
+	_ notify.Store         = (*Deliveries)(nil)
 )
 
 // DefaultDatabase is used where [Config.URL] names none.

@@ -33,9 +33,9 @@ type BillerConfig struct {
 	TimeZoneData string        // version, for the proofs
 }
 
-// Biller closes the billing periods that are over, decides on their documents, and keeps the store's
-// documents as the billing log has them. All that it does follows from the log and the store, so a
-// missed tick, a second biller or a restart changes nothing.
+// Biller closes the billing periods that are over, decides on their documents, and keeps the
+// store's documents as the billing log has them. All that it does follows from the log and the
+// store, so a missed tick, a second biller or a restart changes nothing.
 type Biller struct {
 	config  BillerConfig
 	book    *billing.Book

@@ -51,7 +51,9 @@ func openOffice(t *testing.T) *office {
 
 // biller returns a new biller of the office, which knows nothing yet.
 func (o *office) biller() *Biller {
-	return NewBiller(BillerConfig{Bills: o, Log: o, Billing: &billingTail{office: o}, Prices: o.prices})
+	return NewBiller(BillerConfig{
+		Bills: o, Log: o, Billing: &billingTail{office: o}, Prices: o.prices,
+	})
 }
 
 // rate puts an event into the usage log.

@@ -218,8 +218,8 @@ func (b *Biller) proofs(ctx context.Context, keys []PeriodKey, closes rating.Clo
 	return proofs, nil
 }
 
-// Preview drafts the documents of a period as if it were closed now; "" is the one that now lies in.
-// It decides on nothing.
+// Preview drafts the documents of a period as if it were closed now; "" is the one that now lies
+// in. It decides on nothing.
 func (b *Biller) Preview(ctx context.Context, tenant, contract, period string, now time.Time,
 ) ([]*billing.Document, error) {
 	c := b.config.Prices.Catalog
@@ -253,8 +253,8 @@ func (b *Biller) Preview(ctx context.Context, tenant, contract, period string, n
 	return drafts, nil
 }
 
-// Redraft makes a draft that has no seller again, with the one that there is by now and what follows
-// from it. It fails where there still is none.
+// Redraft makes a draft that has no seller again, with the one that there is by now and what
+// follows from it. It fails where there still is none.
 func (b *Biller) Redraft(ctx context.Context, d *billing.Document, now time.Time,
 ) (*billing.Document, billing.Terms, error) {
 	c := b.config.Prices.Catalog

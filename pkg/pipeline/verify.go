@@ -211,7 +211,8 @@ func (v *verification) compareRows(ctx context.Context) error {
 	return nil
 }
 
-// compareDocument drafts the document again, from the rows of the events and what was billed before.
+// compareDocument drafts the document again, from the rows of the events and what was billed
+// before.
 func (v *verification) compareDocument(ctx context.Context) error {
 	history := billing.NewHistory()
 	done := false

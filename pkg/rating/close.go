@@ -120,8 +120,9 @@ func (r *Rater) closeOf(e *metering.Event, at Position) (*Close, *metering.Rejec
 	if e.Contract != "" {
 		of = fmt.Sprintf("contract %q", e.Contract)
 	}
-	return nil, metering.Reject(metering.InvalidWindow, "no billing period of %s of tenant %s ends at "+
-		"%s: close a whole month, in the time zone of its contract or price book", of, e.Tenant, e.End)
+	return nil, metering.Reject(metering.InvalidWindow, "no billing period of %s of tenant %s ends "+
+		"at %s: close a whole month, in the time zone of its contract or price book", of, e.Tenant,
+		e.End)
 }
 
 // Closing reports whether the tenant has a close that was not drained yet. What is rated of the

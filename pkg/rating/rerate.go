@@ -20,8 +20,8 @@ type Rerate struct {
 	Position
 }
 
-// Amended returns the catalog as it was up to an offset, with all that starts in the past; nil where
-// the log is not that far.
+// Amended returns the catalog as it was up to an offset, with all that starts in the past; nil
+// where the log is not that far.
 type Amended func(offset int64) *catalog.Catalog
 
 // Obey makes the rater obey re-ratings: those that the store has of its partitions, and those that
@@ -122,7 +122,8 @@ func (r *Rater) dropRerate(one Rerate) {
 	r.obeyed++
 }
 
-// rowsOf returns the rows that a re-rating is about and that it has not changed yet, in their order.
+// rowsOf returns the rows that a re-rating is about and that it has not changed yet, in their
+// order.
 func (r *Rater) rowsOf(one Rerate) []*row {
 	var rows []*row
 	for key, s := range r.sessions {
@@ -166,8 +167,8 @@ func (r *Rater) pricedAgain(row *row) (missing int64, ok bool) {
 	return 0, true
 }
 
-// resplit replaces the segments of a row that count in open periods. Those that count in closed ones
-// stay, and what they come to is taken off again in the next open period.
+// resplit replaces the segments of a row that count in open periods. Those that count in closed
+// ones stay, and what they come to is taken off again in the next open period.
 func (r *Rater) resplit(row *row, version int64) {
 	var kept []Segment
 	for i := range row.segments {

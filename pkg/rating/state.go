@@ -128,8 +128,8 @@ func (r *Rater) Load(need *Need, known *Known) error {
 	return nil
 }
 
-// fresh completes a need by all that its spans turned out to have, and leaves out what is in memory:
-// that may be newer.
+// fresh completes a need by all that its spans turned out to have, and leaves out what is in
+// memory: that may be newer.
 func (r *Rater) fresh(need *Need, known *Known) *Known {
 	if len(need.Spans) == 0 {
 		return known

@@ -86,37 +86,46 @@ func Task(log *slog.Logger, reg prometheus.Registerer, biller *pipeline.Biller,
 		Log: log, Fatal: fatal, Failures: daemon.Failures(reg, "biller"),
 	}
 	return daemon.Task{Name: "biller", Fatal: fatal, Run: func(ctx context.Context) error {
-		wake := make(chan struct{}, 1)
-		wake <- struct{}{} // at once, for what was missed
-		jobs := cron.New(cron.WithLocation(time.UTC))
-		jobs.Schedule(schedule, cron.FuncJob(func() {
-			select {
-			case wake <- struct{}{}:
-			default: // it runs still
-			}
-		}))
-		jobs.Start()
-		defer func() { <-jobs.Stop().Done() }()
-		return loop.Run(ctx, func(ctx context.Context, _ time.Time) (time.Duration, error) {
-			select {
-			case <-ctx.Done():
-				return 0, nil
-			case <-wake:
-			}
-			report, err := biller.Step(ctx, time.Now().UTC())
+		return onSchedule(ctx, loop, schedule, func(ctx context.Context, now time.Time) (bool, error) {
+			report, err := biller.Step(ctx, now)
 			m.add(&report)
 			if report.Closed+report.Decided+report.Issued+report.Held > 0 {
 				log.Info("billed", "closes", report.Closed, "periods", report.Decided,
 					"issued", report.Issued, "held", report.Held, "waiting", report.Waiting,
 					"left", report.Left-report.Decided)
 			}
-			if err != nil || report.More {
-				select { // go on without waiting for the clock
-				case wake <- struct{}{}:
-				default:
-				}
-			}
-			return 0, err
+			return report.More, err
 		})
 	}}
+}
+
+// onSchedule runs a step at once, for what was missed, and then whenever the schedule says so;
+// again at once after an error, or where the step says that there is more to do.
+func onSchedule(ctx context.Context, loop daemon.Loop, schedule cron.Schedule,
+	step func(ctx context.Context, now time.Time) (more bool, err error),
+) error {
+	wake := make(chan struct{}, 1)
+	again := func() {
+		select {
+		case wake <- struct{}{}:
+		default: // it runs still
+		}
+	}
+	again()
+	jobs := cron.New(cron.WithLocation(time.UTC))
+	jobs.Schedule(schedule, cron.FuncJob(again))
+	jobs.Start()
+	defer func() { <-jobs.Stop().Done() }()
+	return loop.Run(ctx, func(ctx context.Context, _ time.Time) (time.Duration, error) {
+		select {
+		case <-ctx.Done():
+			return 0, nil
+		case <-wake:
+		}
+		more, err := step(ctx, time.Now().UTC())
+		if more || err != nil {
+			again()
+		}
+		return 0, err
+	})
 }

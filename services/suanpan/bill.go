@@ -27,10 +27,10 @@ func billCommand() *cobra.Command {
 
 The events are rated as "suanpan rate" does; then every billing period that they touch is closed, in
 order. A suanpan.period.close.v1 event closes a period at its place in the file: later usage of that
-period becomes a late line of the next open one, or a credit note. One document is printed a line, as
-schemas/invoice.v1.json describes it: drafts, without number and issue date, by tenant and period.
-With --out each is a file of that folder instead.`,
-		Example: `  suanpan bill --catalog catalog.yaml --events events.jsonl | jq -r '[.tenant,.period,.due]|@csv'
+period becomes a late line of the next open one, or a credit note. One document is printed a line,
+as schemas/invoice.v1.json describes it: drafts, without number and issue date, by tenant and
+period. With --out each is a file of that folder instead.`,
+		Example: `  suanpan bill --catalog catalog.yaml --events events.jsonl | jq -r '[.tenant,.due]|@csv'
   suanpan bill --catalog prices/ --events events.jsonl --out drafts`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

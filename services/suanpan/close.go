@@ -24,8 +24,8 @@ func closeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "close --period YYYY-MM [--tenant TENANT]",
 		Short: "Close a billing period now, and make its invoices",
-		Long: `Close a billing period now, without waiting for its grace, and make its invoices. The period
-must be over, and earlier ones must be closed. Usage of it that comes later is billed with the next
+		Long: `Close a billing period now, without waiting for its grace, and make its invoices. The
+period must be over; earlier ones that are open are closed with it. Usage of it that comes later is billed with the next
 period. The rater has to run; closing twice changes nothing.`,
 		Example: "  suanpan close --period 2026-01 --tenant acme",
 		Args:    cobra.NoArgs,

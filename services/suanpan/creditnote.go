@@ -34,8 +34,8 @@ func creditNoteCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create INVOICE --reason TEXT [--line N | --amount X]",
 		Short: "Make a credit note: of all that is left of an invoice, a line or an amount",
-		Long: `Make a credit note that cites an invoice: of all that is left of it, of one line with its tax,
-or of an amount with tax. All credit notes of an invoice together never give more back than it
+		Long: `Make a credit note that cites an invoice: of all that is left of it, of one line with its
+tax, or of an amount with tax. All credit notes of an invoice together never give more back than it
 billed; the last has the residual cents. Repeating the command makes no second one, unless --id says
 that another is meant.`,
 		Example: `  suanpan creditnote create INV-2026-17 --reason "outage of 3 May"  --amount 120.00
@@ -51,8 +51,8 @@ that another is meant.`,
 	o.act.register(cmd)
 	cmd.Flags().IntVar(&o.line, "line", 0, "give back line `N`, counted from 1")
 	cmd.Flags().StringVar(&o.amount, "amount", "", "give back this `amount`, with tax")
-	cmd.Flags().StringVar(&o.id, "id", "", "tells credit notes of one invoice apart (default: follows "+
-		"from what is given back and why)")
+	cmd.Flags().StringVar(&o.id, "id", "", "tells credit notes of one invoice apart (default: "+
+		"follows from what is given back and why)")
 	cmd.MarkFlagsMutuallyExclusive("line", "amount")
 	return cmd
 }

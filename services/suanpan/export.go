@@ -74,7 +74,7 @@ func exportFocusCommand() *cobra.Command {
 		Long: `Write a billing period as FOCUS, the FinOps cost and usage specification: all line items at
 their exact amounts, credits, taxes and adjustments. The sum of BilledCost of each invoice is its
 total, to the last digit. Usage of periods that are not invoiced yet has no InvoiceId.`,
-		Example: "  suanpan export focus --version 1.2 --period 2026-01 --format parquet --out costs.parquet",
+		Example: "  suanpan export focus --period 2026-01 --format parquet --out costs.parquet",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.write(cmd, func(d *desk, w io.Writer) error {

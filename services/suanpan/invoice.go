@@ -260,7 +260,7 @@ func invoiceIssueCommand() *cobra.Command {
 		Short: "Issue a draft that is held",
 		Long: `Issue a draft that is held: look at why it is (suanpan invoice show), and give the reason
 for which it is right all the same. The log keeps who issued it and why.`,
-		Example: `  suanpan invoice issue acme,,CNY,2026-01 --held --reason "large training run, confirmed by phone"`,
+		Example: `  suanpan invoice issue acme,,CNY,2026-01 --held --reason "large training run"`,
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !held {

@@ -86,7 +86,7 @@ line of the YAML file that --config names. Exit codes: 0 done, 1 failed, 2 wrong
 		embeddedCommand(), migrateCommand())
 	add("use", applyCommand(), getCommand(), sendCommand(), replayCommand(), summaryCommand(),
 		deadLetterCommand(), closeCommand(), invoiceCommand(), creditNoteCommand(), verifyCommand(),
-		rerateCommand(), exportCommand(), gpuCommand())
+		rerateCommand(), exportCommand(), budgetCommand(), alertCommand(), gpuCommand())
 	add("offline", rateCommand(), billCommand())
 	root.AddCommand(versionCommand())
 	return root

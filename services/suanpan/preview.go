@@ -38,8 +38,8 @@ func invoicePreviewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview --tenant TENANT [--period YYYY-MM]",
 		Short: "Show what an invoice would be by now",
-		Long: `Show what the invoice of a period that is not closed would be if no more usage came. Nothing
-is decided or sent.`,
+		Long: `Show what the invoice of a period that is not closed would be if no more usage came.
+Nothing is decided or sent.`,
 		Example: "  suanpan invoice preview --tenant acme",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,7 +64,8 @@ is decided or sent.`,
 	links.register(cmd.Flags())
 	cmd.Flags().StringVar(&tenant, "tenant", "", "whose invoice")
 	cmd.Flags().StringVar(&contract, "contract", "", "of this `contract`; none is usage without one")
-	cmd.Flags().StringVar(&period, "period", "", "the billing period, `YYYY-MM` (default: the current)")
+	cmd.Flags().StringVar(&period, "period", "",
+		"the billing period, `YYYY-MM` (default: the current)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON document")
 	_ = cmd.MarkFlagRequired("tenant")
 	return cmd
@@ -95,7 +96,8 @@ func showDocument(out io.Writer, d *billing.Document, entry *billing.Entry, asJS
 			fmt.Fprintf(table, "by\t%s: %s\n", entry.By, entry.Reason)
 		}
 	}
-	fmt.Fprintf(table, "period\t%s, %s to %s in %s\n", d.Period, d.PeriodStart, d.PeriodEnd, d.Timezone)
+	fmt.Fprintf(table, "period\t%s, %s to %s in %s\n", d.Period, d.PeriodStart, d.PeriodEnd,
+		d.Timezone)
 	if d.Number != "" {
 		fmt.Fprintf(table, "issued\t%s, due %s\n", d.IssueDate, orDash(d.DueDate))
 	}

@@ -21,11 +21,11 @@ func rerateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rerate --tenant TENANT --from TIME --until TIME [--yes]",
 		Short: "Price past usage anew, by the catalog as it is now with its past",
-		Long: `Price past usage anew. Versions of the catalog that start in the past are ignored by all who
-rate, as nobody knew them then; a re-rating obeys them. It prices all usage of the tenant in whole
-hours from --from until --until by the catalog as it is now, shows what would change, and does it
-with --yes. Of periods that are invoiced, more to pay becomes a late line of the next invoice, less a
-credit note.`,
+		Long: `Price past usage anew. Versions of the catalog that start in the past are ignored by all
+who rate, as nobody knew them then; a re-rating obeys them. It prices all usage of the tenant in
+whole hours from --from until --until by the catalog as it is now, shows what would change, and does
+it with --yes. Of periods that are invoiced, more to pay becomes a late line of the next invoice,
+less a credit note.`,
 		Example: `  suanpan apply --for-rerating -f corrected-prices.yaml
   suanpan rerate --tenant acme --from 2026-01-01T00:00:00+08:00 --until 2026-02-01T00:00:00+08:00`,
 		Args: cobra.NoArgs,
@@ -66,7 +66,8 @@ func wholeSecond(flag, text string) (int64, error) {
 	return at.Second(), nil
 }
 
-func (d *desk) rerate(cmd *cobra.Command, tenant string, from, until int64, yes, asJSON bool) error {
+func (d *desk) rerate(cmd *cobra.Command, tenant string, from, until int64, yes, asJSON bool,
+) error {
 	ctx, now := cmd.Context(), time.Now().UTC()
 	if !d.prices.Catalog.HasTenant(tenant) {
 		return fmt.Errorf("the catalog has no tenant %q", tenant)

@@ -30,6 +30,7 @@ type serveOptions struct {
 	every      time.Duration
 	rater      raterFlags
 	biller     billerFlags
+	alerts     alertFlags
 }
 
 func serveCommand() *cobra.Command {
@@ -39,8 +40,8 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run everything on one machine",
 		Long: `Run everything on one machine: an embedded Kafka and ClickHouse, the archiver, a
-rater, the settler and the biller. All data is in one folder; an acknowledged record survives a crash and a loss
-of power.
+rater, the settler and the biller. All data is in one folder; an acknowledged record survives a
+crash and a loss of power.
 
 Other commands find it at their default addresses.`,
 		Example: `  suanpan serve --data /var/lib/suanpan
@@ -69,6 +70,7 @@ Other commands find it at their default addresses.`,
 	flags.DurationVar(&o.every, "settle-every", 5*time.Second, "how often money is brought up to date")
 	o.rater.register(flags)
 	o.biller.register(flags)
+	o.alerts.register(flags)
 	return cmd
 }
 
@@ -121,7 +123,11 @@ func (s *service) all(o *serveOptions) ([]daemon.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []daemon.Task{archive, rate, s.settler(o.every), bill}, nil
+	alerts, err := s.alerts(&o.alerts)
+	if err != nil {
+		return nil, err
+	}
+	return append(alerts, archive, rate, s.settler(o.every), bill), nil
 }
 
 func startClickHouse(ctx context.Context, config embeddedclickhouse.Config) (

@@ -268,14 +268,24 @@ put its price curve over the sum, and write what it comes to.`,
 }
 
 func billerCommand() *cobra.Command {
-	flags := new(billerFlags)
+	flags, alerts := new(billerFlags), new(alertFlags)
 	return serviceCommand("biller", "Close billing periods and issue their invoices",
 		`Close billing periods and issue their invoices: once a period is over and its grace has passed,
 a close goes into the log behind the tenant's usage; when the rater has recorded it, the invoice is
-drafted from the closed rows, and issued unless something is unusual. It may run twice: what is
-decided on first counts.`,
-		"127.0.0.1:9104", flags.register,
-		func(s *service) (daemon.Task, error) { return s.biller(flags) })
+drafted from the closed rows, and issued unless something is unusual. Budgets are looked at every
+minute, and fire each threshold once. It may run twice: what is decided on first counts.`,
+		"127.0.0.1:9104", func(set *pflag.FlagSet) {
+			flags.register(set)
+			alerts.register(set)
+		},
+		func(s *service) (daemon.Task, error) {
+			bill, err := s.biller(flags)
+			if err != nil {
+				return daemon.Task{}, err
+			}
+			tasks, err := s.alerts(alerts)
+			return together("biller", append(tasks, bill)...), err
+		})
 }
 
 func migrateCommand() *cobra.Command {

@@ -19,9 +19,9 @@ func verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify INVOICE",
 		Short: "Check an invoice against the archived events alone",
-		Long: `Check an invoice against the archived events alone: rate them again from scratch, up to the
-close of the invoice's period, and compare every row, the hash of the rows and every amount with what
-is stored. It exits with 1 where anything differs, and names each difference.`,
+		Long: `Check an invoice against the archived events alone: rate them again from scratch, up to
+the close of the invoice's period, and compare every row, the hash of the rows and every amount with
+what is stored. It exits with 1 where anything differs, and names each difference.`,
 		Example: "  suanpan verify INV-2026-17",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +43,8 @@ is stored. It exits with 1 where anything differs, and names each difference.`,
 	return cmd
 }
 
-func printVerified(cmd *cobra.Command, id string, report *pipeline.VerifyReport, asJSON bool) error {
+func printVerified(cmd *cobra.Command, id string, report *pipeline.VerifyReport, asJSON bool,
+) error {
 	out := cmd.OutOrStdout()
 	if asJSON {
 		differences := report.Differences

@@ -18,7 +18,7 @@ var layers = map[string][]string{
 	"pkg/advice":     {"pkg/money", "pkg/metering", "pkg/catalog", "pkg/rating"},
 	"pkg/pipeline":   pure,
 	"pkg/kafka":      append([]string{"pkg/pipeline"}, pure...),
-	"pkg/clickhouse": append([]string{"pkg/pipeline"}, pure...),
+	"pkg/clickhouse": append([]string{"pkg/pipeline", "pkg/notify"}, pure...), // it keeps deliveries
 	"pkg/nvml":       append([]string{"pkg/pipeline"}, pure...),
 	"pkg/notify":     pure,
 	"pkg/daemon":     append([]string{"pkg/pipeline"}, pure...),

@@ -63,7 +63,8 @@ func (b *bench) closeOne(ctx context.Context, part, name string, tenants, rows i
 	if err := os.WriteFile(catalog, closeCatalog(tenants), 0o600); err != nil {
 		return fmt.Errorf("write catalog: %w", err)
 	}
-	if err := b.command(ctx, nil, nil, "apply", "--kafka", kafka, "--replay", "-f", catalog); err != nil {
+	args := []string{"apply", "--kafka", kafka, "--replay", "-f", catalog}
+	if err := b.command(ctx, nil, nil, args...); err != nil {
 		return err
 	}
 	rater, err := b.start(ctx, part+"-rater", append([]string{"rater", "--admin", ""}, flags...)...)
@@ -75,7 +76,7 @@ func (b *bench) closeOne(ctx context.Context, part, name string, tenants, rows i
 	before := []float64{rater.cpu(), engine.cpu(), broker.cpu()}
 	began := time.Now()
 	var out bytes.Buffer
-	args := append([]string{"close", "--period", "2026-01", "--wait", closeLimit.String()}, flags...)
+	args = append([]string{"close", "--period", "2026-01", "--wait", closeLimit.String()}, flags...)
 	if err := b.command(ctx, nil, &out, args...); err != nil {
 		return err
 	}
@@ -85,8 +86,10 @@ func (b *bench) closeOne(ctx context.Context, part, name string, tenants, rows i
 	}
 	b.report.add(measure{
 		Name: name, Events: int64(rows), Seconds: took, CPU: []cpu{
-			{"biller", b.ended.cpu}, {"rater", rater.cpu() - before[0]},
-			{"clickhouse", engine.cpu() - before[1]}, {"kafka", broker.cpu() - before[2]},
+			{"biller", b.ended.cpu},
+			{"rater", rater.cpu() - before[0]},
+			{"clickhouse", engine.cpu() - before[1]},
+			{"kafka", broker.cpu() - before[2]},
 		},
 	})
 	b.report.BillerMiB = max(b.report.BillerMiB, b.ended.peak)

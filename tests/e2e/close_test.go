@@ -35,7 +35,7 @@ type closing struct {
 func readClosing(t *testing.T) *closing {
 	t.Helper()
 	read := func(name string) string {
-		data, err := os.ReadFile(filepath.Join("testdata", "closing", name))
+		data, err := os.ReadFile(filepath.Join("closing", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,8 @@ func readClosing(t *testing.T) *closing {
 	c.parts = append(c.parts, last)
 	all.WriteString(c.market + strings.Join(c.parts, ""))
 	c.want = make(map[string]*billing.Document)
-	out, errs, code := try(t, os.Environ(), all.String(), "bill", "--catalog", c.catalog, "--events", "-")
+	out, errs, code := try(t, os.Environ(), all.String(), "bill", "--catalog", c.catalog,
+		"--events", "-")
 	if code != 0 || errs != "" {
 		t.Fatalf("suanpan bill ended with %d: %s", code, errs)
 	}
@@ -133,8 +134,8 @@ func shuffled(random *rand.Rand, text string) string {
 	return strings.Join(lines, "")
 }
 
-// TestClose kills the rater, two billers and ClickHouse around the closes of two months, while usage
-// comes in any order and twice. The documents are those that suanpan bill makes of the same events;
+// TestClose kills the rater, two billers and ClickHouse around the closes of two months, while
+// usage comes in any order and twice. The documents are those that suanpan bill makes of the same events;
 // numbers have no gap and no repeat; every invoice stands verification.
 func TestClose(t *testing.T) {
 	onBrokers(t, func(t *testing.T, s *system) {
@@ -224,8 +225,8 @@ func checkTampering(t *testing.T, s *system) {
 	for _, change := range []string{
 		`INSERT INTO suanpan.hours SELECT * REPLACE (held + 1 AS held) FROM suanpan.hours FINAL
 			WHERE tenant = 'acme-3' AND session = 'acme1' LIMIT 1`,
-		`INSERT INTO suanpan.sessions SELECT * REPLACE ('elsewhere' AS project) FROM suanpan.sessions FINAL
-			WHERE tenant = 'acme-2' AND session = 'acme1' LIMIT 1`,
+		`INSERT INTO suanpan.sessions SELECT * REPLACE ('elsewhere' AS project)
+			FROM suanpan.sessions FINAL WHERE tenant = 'acme-2' AND session = 'acme1' LIMIT 1`,
 		`INSERT INTO suanpan.documents SELECT * REPLACE (replace(document, '"due":"', '"due":"1') AS document)
 			FROM suanpan.documents FINAL WHERE tenant = 'acme-1' AND period = '2026-01'`,
 	} {

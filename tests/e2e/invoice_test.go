@@ -148,7 +148,8 @@ func (o *office) credits() {
 		"--reason", "x")
 	o.says("9.40 EUR", "creditnote", "create", acme, "--reason", "all of it")
 	o.refuses("nothing is left", "creditnote", "create", acme, "--reason", "more")
-	if out := o.run("invoice", "list", "--type", "credit_note", "--json"); strings.Count(out, "\n") != 2 {
+	out := o.run("invoice", "list", "--type", "credit_note", "--json")
+	if strings.Count(out, "\n") != 2 {
 		o.t.Errorf("there are not two credit notes:\n%s", out)
 	}
 }
@@ -187,7 +188,8 @@ func (o *office) rerates() {
 	o.refuses("--for-rerating", "apply", "-f", file)
 	o.says("for re-rating", "apply", "--for-rerating", "-f", file)
 	span := []string{
-		"rerate", "--tenant", "coral", "--from", "2026-01-01T00:00:00Z", "--until", "2026-02-01T00:00:00Z",
+		"rerate", "--tenant", "coral", "--from", "2026-01-01T00:00:00Z",
+		"--until", "2026-02-01T00:00:00Z",
 	}
 	o.says("12|9|-3|EUR", span...)
 	o.says("-3", append(span, "--yes")...)

@@ -105,8 +105,8 @@ func (s *system) waitRated(minutes int) {
 	})
 }
 
-// checkReasons compares the dead letters in the table and in the topic, their bytes and reasons, with
-// what they must be.
+// checkReasons compares the dead letters in the table and in the topic, their bytes and reasons,
+// with what they must be.
 func checkReasons(t *testing.T, s *system, want map[string]string) {
 	t.Helper()
 	s.waitFor("the dead letters", func() error {

@@ -1,0 +1,193 @@
+package clickhouse
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/money"
+	"github.com/suanpan/suanpan/pkg/pipeline"
+	"github.com/suanpan/suanpan/pkg/rating"
+)
+
+// scopeQuery sums charges by project, day and labels. Sessions are joined to what is summed by
+// session already.
+const scopeQuery = `
+WITH
+    held AS
+    (
+        SELECT tenant, session, sku, charge, day, sum(nano) AS nano
+        FROM
+        (
+            SELECT tenant, session, sku, charge, day,
+                toInt128(held) * 1000000 * if(kind IN (0, 3), 1, -1) * seconds AS nano
+            FROM (SELECT tenant, session, sku, held, seg_charge, seg_kind, seg_day, seg_seconds
+                FROM hours FINAL WHERE {tenants} AND hour >= {from})
+            ARRAY JOIN seg_charge AS charge, seg_kind AS kind, seg_day AS day,
+                seg_seconds AS seconds
+        )
+        GROUP BY tenant, session, sku, charge, day
+    ),
+    all AS
+    (
+        SELECT h.tenant AS tenant, toString(h.charge) AS charge, h.day AS day, h.nano AS nano,
+            toString(s.project) AS project, {held} AS values
+        FROM held AS h
+        LEFT JOIN (SELECT tenant, session, sku, project, labels FROM sessions FINAL
+            WHERE {tenants}) AS s
+            ON h.tenant = s.tenant AND h.session = s.session AND h.sku = s.sku
+        UNION ALL
+        SELECT tenant, toString(charge), day, reinterpret(quantity, 'Int128'), toString(project),
+            {consumed}
+        FROM consumed FINAL WHERE {tenants} AND time >= {from}
+    )
+SELECT tenant, charge, project, values, day, toString(sum(nano)) AS nano
+FROM all
+GROUP BY tenant, charge, project, values, day
+ORDER BY tenant, charge, project, values, day`
+
+// ScopeUses returns the charges of tenants that have usage at or after a second, split by project,
+// local day and the values of labels. A charge that began before is whole only where its billing
+// period began after that second.
+func (s *Store) ScopeUses(ctx context.Context, tenants []string, from int64, labels []string,
+) ([]billing.ScopeUse, error) {
+	quoted := make([]string, len(tenants))
+	for i, t := range tenants {
+		quoted[i] = quote(t)
+	}
+	values := func(column string) string {
+		parts := make([]string, len(labels))
+		for i, l := range labels {
+			parts[i] = "toString(" + column + "[" + quote(l) + "])"
+		}
+		return "CAST([" + strings.Join(parts, ", ") + "], 'Array(String)')"
+	}
+	var out []billing.ScopeUse
+	for _, list := range lists(quoted) {
+		query := strings.NewReplacer("{tenants}", "tenant IN ("+list+")", "{from}", fmt.Sprint(from),
+			"{held}", values("s.labels"), "{consumed}", values("labels")).Replace(scopeQuery)
+		last := ""
+		err := s.each(ctx, query, func(row scanner) error {
+			var tenant, key, nano string
+			var part billing.ScopePart
+			var of []string
+			var day uint16
+			if err := row.Scan(&tenant, &key, &part.Project, &of, &day, &nano); err != nil {
+				return err
+			}
+			if tenant+key != last {
+				charge, err := rating.ParseCharge(tenant, key)
+				if err != nil {
+					return fmt.Errorf("tenant %q: %w", tenant, err)
+				}
+				out, last = append(out, billing.ScopeUse{Charge: charge}), tenant+key
+			}
+			q, err := nanoOf(nano)
+			if err != nil {
+				return fmt.Errorf("tenant %q: charge %s: %w", tenant, key, err)
+			}
+			part.Day, part.Quantity, part.Labels = int64(day), q, make(map[string]string, len(labels))
+			for i, l := range labels {
+				part.Labels[l] = of[i]
+			}
+			u := &out[len(out)-1]
+			u.Whole, u.Parts = u.Whole.Add(q), append(u.Parts, part)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("sum scopes: %w", err)
+		}
+	}
+	return out, nil
+}
+
+type loggedAlert = pipeline.LoggedAlert
+
+// WriteAlerts writes alerts durably. Writing one again changes nothing.
+func (s *Store) WriteAlerts(ctx context.Context, alerts []pipeline.LoggedAlert) error {
+	texts, times := make([]string, len(alerts)), make([]int64, len(alerts))
+	for i := range alerts {
+		text, err := json.Marshal(&alerts[i].Alert)
+		if err != nil {
+			return fmt.Errorf("encode alert %s: %w", alerts[i].ID, err)
+		}
+		at, err := time.Parse(time.RFC3339Nano, alerts[i].At)
+		if err != nil {
+			return fmt.Errorf("alert %s: %w", alerts[i].ID, err)
+		}
+		texts[i], times[i] = string(text), at.Unix()
+	}
+	text := func(name string, of func(*loggedAlert) string) field {
+		return field{name, "String", columnOf(alerts, of)}
+	}
+	return s.insert(ctx, "alerts", len(alerts),
+		text("id", func(a *loggedAlert) string { return a.ID }),
+		text("kind", func(a *loggedAlert) string { return string(a.Kind) }),
+		text("tenant", func(a *loggedAlert) string { return a.Tenant }),
+		text("name", func(a *loggedAlert) string { return a.Name }),
+		text("period", func(a *loggedAlert) string { return a.Period }),
+		text("threshold", func(a *loggedAlert) string { return a.Threshold }),
+		field{
+			"spend", "Decimal(76, 36)",
+			columnOf(alerts, func(a *loggedAlert) string { return rounded(a.Spend, 36) }),
+		},
+		field{
+			"amount", "Decimal(38, 18)",
+			columnOf(alerts, func(a *loggedAlert) string { return rounded(a.Amount, 18) }),
+		},
+		text("currency", func(a *loggedAlert) string { return a.Currency }),
+		field{"at", "DateTime('UTC')", times},
+		field{"alert", "String", texts},
+		field{"offset", "Int64", columnOf(alerts, func(a *loggedAlert) int64 { return a.Offset })})
+}
+
+// rounded is a decimal of the log as a column holds it; what is none is 0.
+func rounded(text string, places int) string {
+	a, err := money.ParseSigned(text)
+	if err != nil {
+		return "0"
+	}
+	return a.Round(places, money.HalfUp).String()
+}
+
+// AlertsWritten is the offset of the newest alert that was written; -1 if there is none.
+func (s *Store) AlertsWritten(ctx context.Context) (int64, error) {
+	var last int64
+	err := s.conn.QueryRow(ctx, "SELECT if(count() = 0, -1, max(offset)) FROM alerts").Scan(&last)
+	if err != nil {
+		return 0, fmt.Errorf("find the newest alert: %w", err)
+	}
+	return last, nil
+}
+
+// Alerts visits alerts, the newest first: of one tenant, or of all for "".
+func (s *Store) Alerts(ctx context.Context, tenant string, limit int,
+	visit func(*billing.Alert) error,
+) error {
+	query := "SELECT alert FROM alerts FINAL WHERE 1"
+	if tenant != "" {
+		query += " AND tenant = " + quote(tenant)
+	}
+	query += " ORDER BY offset DESC"
+	if limit > 0 {
+		query += fmt.Sprintf(" LIMIT %d", limit)
+	}
+	err := s.each(ctx, query, func(row scanner) error {
+		var text string
+		if err := row.Scan(&text); err != nil {
+			return err
+		}
+		a := new(billing.Alert)
+		if err := json.Unmarshal([]byte(text), a); err != nil {
+			return fmt.Errorf("decode alert: %w", err)
+		}
+		return visit(a)
+	})
+	if err != nil {
+		return fmt.Errorf("read alerts: %w", err)
+	}
+	return nil
+}
