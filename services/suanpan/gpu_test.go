@@ -173,8 +173,8 @@ func TestLeaseCosts_ofALongLease(t *testing.T) {
 		t.Helper()
 		costs := leaseCosts{prices: prices}
 		l := nodeLease{
-			Lease: "l", Tenant: "acme", Project: "p", Session: fmt.Sprint(since, held), Since: since, Held: held,
-			SKU: "gpu.h100-80g", Devices: []string{"a"},
+			Lease: "l", Tenant: "acme", Project: "p", Session: fmt.Sprint(since, held),
+			Since: since, Held: held, SKU: "gpu.h100-80g", Devices: []string{"a"},
 		}
 		if h, s := costs.of(&l, now); h != hour || s != total {
 			t.Errorf("since %s: %s and %s (%v), want %s and %s",

@@ -196,8 +196,8 @@ func TestParseCards_refusesWhatItCannotRead(t *testing.T) {
 			t.Errorf("%q is read as %+v", text, cards)
 		}
 	}
-	if got := ParseParts("GPU 0: A (UUID: GPU-1)\n  MIG 1g.10gb Device 0: (UUID: MIG-a-b)\n"); !slices.Equal(
-		got, []string{"MIG-a-b"}) {
+	got := ParseParts("GPU 0: A (UUID: GPU-1)\n  MIG 1g.10gb Device 0: (UUID: MIG-a-b)\n")
+	if !slices.Equal(got, []string{"MIG-a-b"}) {
 		t.Errorf("MIG devices %q", got)
 	}
 }
