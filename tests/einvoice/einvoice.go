@@ -26,7 +26,7 @@ const (
 
 const (
 	fetchTimeout = 10 * time.Minute // once per machine
-	checkTimeout = 5 * time.Minute
+	checkTimeout = 8 * time.Minute
 )
 
 //go:embed pom.xml

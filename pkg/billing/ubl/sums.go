@@ -1,8 +1,8 @@
 package ubl
 
 import (
-	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/suanpan/suanpan/pkg/billing"
 	"github.com/suanpan/suanpan/pkg/money"
@@ -10,10 +10,16 @@ import (
 
 // group is the tax of one category and rate: no two subtotals may have the same.
 type group struct {
-	billing.Tax
-	taxable, tax money.Amount
-	lines        []int
+	billing.LineTax
+	taxable, tax   money.Amount
+	reasons, codes []string
+	lines          []int
 }
+
+var (
+	one    = money.MustParse("1")
+	bigOne = big.NewInt(1)
+)
 
 // taxes sums the taxes by category and rate, sets the net amounts of the lines so that they add up
 // to them, and returns the sum of what is taxed, too.
@@ -21,17 +27,18 @@ func (r *rendering) taxes() (taxTotal, money.Amount) {
 	var groups []*group
 	find := func(t *billing.LineTax) *group {
 		for _, g := range groups {
-			if g.Category == t.Category && g.Rate == t.Rate {
+			if g.Category == t.Category && trim(g.Rate) == trim(t.Rate) {
 				return g
 			}
 		}
-		groups = append(groups, &group{Tax: billing.Tax{LineTax: *t}})
+		groups = append(groups, &group{LineTax: *t})
 		return groups[len(groups)-1]
 	}
-	for _, t := range r.Taxes {
+	for i := range r.Taxes {
+		t := &r.Taxes[i]
 		g := find(&t.LineTax)
 		g.taxable, g.tax = g.taxable.Add(parse(t.Taxable)), g.tax.Add(parse(t.Tax))
-		g.Reason, g.ReasonCode = t.Reason, t.ReasonCode
+		g.because(t)
 	}
 	for i := range r.Lines {
 		g := find(r.Lines[i].Tax)
@@ -43,9 +50,8 @@ func (r *rendering) taxes() (taxTotal, money.Amount) {
 	for _, g := range groups {
 		g.round(r)
 		sum, taxed = sum.Add(g.taxable), taxed.Add(g.tax)
-		c := category{ID: g.Category, Percent: g.Rate, Scheme: vat}
-		c.Reason, c.ReasonCode = g.Reason, g.ReasonCode
-		if g.Category == "O" {
+		c := g.category()
+		if g.Category == outside && !r.both("DE") { // where a rate is demanded
 			c.Percent = ""
 		}
 		out.Subtotals = append(out.Subtotals, taxSubtotal{r.amount(g.taxable), r.amount(g.tax), c})
@@ -53,6 +59,51 @@ func (r *rendering) taxes() (taxTotal, money.Amount) {
 	out.Amount = r.amount(taxed)
 	return out, sum
 }
+
+// because adds why there is no tax.
+func (g *group) because(t *billing.Tax) {
+	if !exempt(t.Category) {
+		return
+	}
+	if t.Reason != "" && !slices.Contains(g.reasons, t.Reason) {
+		g.reasons = append(g.reasons, t.Reason)
+	}
+	if t.ReasonCode != "" && !slices.Contains(g.codes, t.ReasonCode) {
+		g.codes = append(g.codes, t.ReasonCode)
+	}
+}
+
+// category is how the group is taxed. A code that no list has, and the codes of several reasons,
+// are left out: the reasons say the same.
+func (g *group) category() category {
+	c := category{ID: g.Category, Percent: g.Rate, Scheme: vat, Reason: join("; ", g.reasons...)}
+	if len(g.codes) == 1 && known(reasonCodes, g.codes[0]) {
+		c.ReasonCode = g.codes[0]
+	}
+	return c
+}
+
+// exempt reports whether there is a reason for the tax of a category, which is 0.
+func exempt(category string) bool { return known(" E AE O G K ", category) }
+
+// reasonCodes are the codes of reasons for no tax (BR-CL-22).
+const reasonCodes = " VATEX-EU-79-C VATEX-EU-132 VATEX-EU-132-1A VATEX-EU-132-1B VATEX-EU-132-1C" +
+	" VATEX-EU-132-1D VATEX-EU-132-1E VATEX-EU-132-1F VATEX-EU-132-1G VATEX-EU-132-1H" +
+	" VATEX-EU-132-1I VATEX-EU-132-1J VATEX-EU-132-1K VATEX-EU-132-1L VATEX-EU-132-1M" +
+	" VATEX-EU-132-1N VATEX-EU-132-1O VATEX-EU-132-1P VATEX-EU-132-1Q VATEX-EU-135-1" +
+	" VATEX-EU-143 VATEX-EU-143-1A VATEX-EU-143-1B VATEX-EU-143-1C VATEX-EU-143-1D" +
+	" VATEX-EU-143-1E VATEX-EU-143-1F VATEX-EU-143-1FA VATEX-EU-143-1G VATEX-EU-143-1H" +
+	" VATEX-EU-143-1I VATEX-EU-143-1J VATEX-EU-143-1K VATEX-EU-143-1L VATEX-EU-144" +
+	" VATEX-EU-146-1E VATEX-EU-148 VATEX-EU-148-A VATEX-EU-148-B VATEX-EU-148-C VATEX-EU-148-D" +
+	" VATEX-EU-148-E VATEX-EU-148-F VATEX-EU-148-G VATEX-EU-151 VATEX-EU-151-1A VATEX-EU-151-1AA" +
+	" VATEX-EU-151-1B VATEX-EU-151-1C VATEX-EU-151-1D VATEX-EU-151-1E VATEX-EU-153 VATEX-EU-159" +
+	" VATEX-EU-309 VATEX-EU-AE VATEX-EU-D VATEX-EU-F VATEX-EU-G VATEX-EU-I VATEX-EU-IC" +
+	" VATEX-EU-J VATEX-EU-O VATEX-FR-FRANCHISE VATEX-FR-CNWVAT VATEX-FR-CGI261-1" +
+	" VATEX-FR-CGI261-2 VATEX-FR-CGI261-3 VATEX-FR-CGI261-4 VATEX-FR-CGI261-5 VATEX-FR-CGI261-7" +
+	" VATEX-FR-CGI261-8 VATEX-FR-CGI261A VATEX-FR-CGI261B VATEX-FR-CGI261C-1 VATEX-FR-CGI261C-2" +
+	" VATEX-FR-CGI261C-3 VATEX-FR-CGI261D-1 VATEX-FR-CGI261D-1BIS VATEX-FR-CGI261D-2" +
+	" VATEX-FR-CGI261D-3 VATEX-FR-CGI261D-4 VATEX-FR-CGI261E-1 VATEX-FR-CGI261E-2" +
+	" VATEX-FR-CGI275 VATEX-FR-CGI277A VATEX-FR-298SEXDECIESA VATEX-FR-CGI295 VATEX-FR-AE "
 
 // round brings the group, and the net amounts of its lines, to the decimals that are allowed.
 func (g *group) round(r *rendering) {
@@ -62,9 +113,15 @@ func (g *group) round(r *rendering) {
 	}
 	exact := money.Sum(nets)
 	rounded := exact.Round(r.digits(), money.HalfUp)
-	if rounded.Cmp(exact) != 0 { // a currency of three decimals
-		rate := parse(g.Rate)
-		g.tax = rounded.Mul(rate).MulRatio(big.NewInt(1), big.NewInt(100), r.digits(), money.HalfUp)
+	rated := rounded.Mul(parse(g.Rate)).MulRatio(bigOne, big.NewInt(100), places, money.HalfUp)
+	off := g.tax.Sub(rated)
+	if off.Sign() < 0 {
+		off = off.Neg()
+	}
+	// A currency of three decimals, or one without decimals in which some prices include the tax and
+	// some do not: each is rounded by itself, and the rules allow less than 1 in all (BR-CO-17).
+	if rounded.Cmp(exact) != 0 || off.Cmp(one) >= 0 {
+		g.tax = rated
 	}
 	g.taxable, g.tax = rounded, g.tax.Round(r.digits(), money.HalfUp)
 	for i, net := range money.Allocate(rounded, nets, r.digits()) {
@@ -92,129 +149,4 @@ func (r *rendering) total(excluding, tax money.Amount) monetaryTotal {
 		t.Rounding = &rounding
 	}
 	return t
-}
-
-// seconds is what one unit of a price is held for.
-var seconds = map[string]string{
-	"second": "1", "hour": "3600", "day": "86400", "month": "2628000",
-}
-
-const (
-	unitSecond = "SEC"
-	unitOne    = "C62"
-)
-
-func (r *rendering) line(i int) line {
-	l := &r.Lines[i]
-	net := r.nets[i]
-	out := line{
-		ID: fmt.Sprint(i + 1), Amount: r.amount(net), Period: period{l.Start, l.End},
-		Item: item{Name: name(l), Category: category{
-			ID: l.Tax.Category, Percent: l.Tax.Rate, Scheme: vat,
-		}},
-	}
-	if l.Tax.Category == "O" {
-		out.Item.Category.Percent = ""
-	}
-	if l.Description != "" {
-		out.Item.Description = l.Description
-	}
-	if r.priced(l, net) {
-		out.Invoiced = &quantity{unitOne, trim(l.Quantity)}
-		out.Price = price{Amount: amount{r.Currency, l.UnitPrice}}
-		if base, held := seconds[l.Per]; held && l.Unit == "unit-second" {
-			out.Invoiced.Unit = unitSecond
-			out.Price.Base = &quantity{unitSecond, base}
-		}
-		return out
-	}
-	one := "1"
-	if net.Sign() < 0 {
-		one, net = "-1", net.Neg() // a price may not be negative
-	}
-	out.Invoiced = &quantity{unitOne, one}
-	out.Price = price{Amount: r.amount(net)}
-	out.Note = explanation(l, r.Currency)
-	return out
-}
-
-// priced reports whether quantity x price gives the amount, as the rules check it.
-func (r *rendering) priced(l *billing.Line, net money.Amount) bool {
-	unit, q := parse(l.UnitPrice), parse(l.Quantity)
-	if l.Kind != billing.UsageLine || l.Tax.Inclusive || l.Package != "" || len(l.Tiers) > 0 ||
-		unit.Sign() < 0 || q.Sign() <= 0 {
-		return false
-	}
-	base, ok := seconds[l.Per]
-	if !ok || l.Unit != "unit-second" {
-		base = "1"
-	}
-	den, err := parse(base).Scaled(0)
-	if err != nil {
-		panic("BUG: a unit has a fraction of a second")
-	}
-	product := unit.Mul(q).MulRatio(big.NewInt(1), den, places, money.HalfUp)
-	diff := product.Sub(net)
-	if diff.Sign() < 0 {
-		diff = diff.Neg()
-	}
-	return diff.Cmp(tolerance) <= 0
-}
-
-// tolerance is how far quantity x price may be from the amount of a line (PEPPOL-EN16931-R120).
-var tolerance = money.MustParse("0.02")
-
-// trim drops the zeros at the end of a decimal.
-func trim(decimal string) string { return parse(decimal).String() }
-
-// name says what is sold.
-func name(l *billing.Line) string {
-	switch l.Kind {
-	case billing.UsageLine:
-		return fmt.Sprintf("%s, %s, %s", l.SKU, l.Purchase, l.Band)
-	case billing.LateLine:
-		if l.SKU != "" {
-			return fmt.Sprintf("%s, %s, %s, late usage of %s", l.SKU, l.Purchase, l.Band, l.UsagePeriod)
-		}
-		return "Late usage of " + l.UsagePeriod
-	case billing.CreditLine:
-		if l.Grant != "" {
-			return "Credit " + l.Grant
-		}
-		return "Credit"
-	case billing.CommitmentLine, billing.AllowanceLine, billing.MinimumLine:
-	}
-	return string(l.Kind)
-}
-
-// explanation says what a line of 1 x amount is made of.
-func explanation(l *billing.Line, currency string) string {
-	if l.Kind != billing.UsageLine {
-		text := ""
-		for i := range l.Details {
-			d := &l.Details[i]
-			if i > 0 {
-				text += "; "
-			}
-			text += fmt.Sprintf("%s, %s, %s: %s %s, %s %s", d.SKU, d.Purchase, d.Band, trim(d.Quantity),
-				d.Unit, d.Amount, currency)
-		}
-		return text
-	}
-	text := fmt.Sprintf("%s %s", trim(l.Quantity), l.Unit)
-	switch {
-	case l.Package != "":
-		text += fmt.Sprintf(" in packages of %s", l.Package)
-	case len(l.Tiers) > 0:
-		for i, t := range l.Tiers {
-			if parse(t.Quantity).Sign() == 0 {
-				continue
-			}
-			text += fmt.Sprintf("; tier %d: %s at %s %s per %s", i+1, trim(t.Quantity), t.UnitPrice,
-				currency, l.Per)
-		}
-	default:
-		text += fmt.Sprintf(" at %s %s per %s", l.UnitPrice, currency, l.Per)
-	}
-	return text
 }

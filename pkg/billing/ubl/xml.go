@@ -23,6 +23,7 @@ type document struct {
 	Period          period `xml:"cac:InvoicePeriod"`
 
 	BillingReference *billingReference `xml:"cac:BillingReference"`
+	Contract         *reference        `xml:"cac:ContractDocumentReference"`
 	Supplier         party             `xml:"cac:AccountingSupplierParty>cac:Party"`
 	Customer         party             `xml:"cac:AccountingCustomerParty>cac:Party"`
 	Delivery         *delivery         `xml:"cac:Delivery"`
@@ -42,6 +43,10 @@ type period struct {
 type billingReference struct {
 	ID        string `xml:"cac:InvoiceDocumentReference>cbc:ID"`
 	IssueDate string `xml:"cac:InvoiceDocumentReference>cbc:IssueDate,omitempty"`
+}
+
+type reference struct {
+	ID string `xml:"cbc:ID"`
 }
 
 type identifier struct {
@@ -68,13 +73,13 @@ type address struct {
 }
 
 type taxScheme struct {
-	CompanyID string `xml:"cbc:CompanyID,omitempty"`
+	CompanyID string `xml:"cbc:CompanyID"`
 	Scheme    string `xml:"cac:TaxScheme>cbc:ID"`
 }
 
 type legalEntity struct {
-	Name      string `xml:"cbc:RegistrationName"`
-	CompanyID string `xml:"cbc:CompanyID,omitempty"`
+	Name      string      `xml:"cbc:RegistrationName"`
+	CompanyID *identifier `xml:"cbc:CompanyID"`
 }
 
 type contact struct {
@@ -89,19 +94,15 @@ type delivery struct {
 }
 
 type paymentMeans struct {
-	Code    string  `xml:"cbc:PaymentMeansCode"`
-	ID      string  `xml:"cbc:PaymentID"`
-	Account account `xml:"cac:PayeeFinancialAccount"`
+	Code    string   `xml:"cbc:PaymentMeansCode"`
+	ID      string   `xml:"cbc:PaymentID"`
+	Account *account `xml:"cac:PayeeFinancialAccount"`
 }
 
 type account struct {
-	ID     string  `xml:"cbc:ID"`
-	Name   string  `xml:"cbc:Name,omitempty"`
-	Branch *branch `xml:"cac:FinancialInstitutionBranch"`
-}
-
-type branch struct {
-	ID string `xml:"cbc:ID"`
+	ID     string     `xml:"cbc:ID"`
+	Name   string     `xml:"cbc:Name,omitempty"`
+	Branch *reference `xml:"cac:FinancialInstitutionBranch"`
 }
 
 type paymentTerms struct {
@@ -158,9 +159,10 @@ type line struct {
 }
 
 type item struct {
-	Description string   `xml:"cbc:Description,omitempty"`
-	Name        string   `xml:"cbc:Name"`
-	Category    category `xml:"cac:ClassifiedTaxCategory"`
+	Description string     `xml:"cbc:Description,omitempty"`
+	Name        string     `xml:"cbc:Name"`
+	SKU         *reference `xml:"cac:SellersItemIdentification"`
+	Category    category   `xml:"cac:ClassifiedTaxCategory"`
 }
 
 type price struct {
