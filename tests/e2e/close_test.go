@@ -167,9 +167,9 @@ func TestClose(t *testing.T) {
 			t.Logf("part %d of %d sent, %d kills", i+1, len(c.parts), kills)
 		}
 		waitFor(t, "all documents", 3*time.Minute, func() error {
-			got := strings.Count(s.run("invoice", "list", "--json"), "\n")
-			if got != len(c.want) {
-				return fmt.Errorf("there are %d documents, want %d", got, len(c.want))
+			out, errs, code := s.try("", "invoice", "list", "--json")
+			if got := strings.Count(out, "\n"); code != 0 || got != len(c.want) {
+				return fmt.Errorf("there are %d documents, want %d: %s", got, len(c.want), errs)
 			}
 			return nil
 		})
