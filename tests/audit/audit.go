@@ -21,17 +21,29 @@ const header = "tenant,billing_period,sku,purchase,band,base_quantity,base_unit,
 // file, without their line ends; blank ones are skipped. An error says that the catalog is not
 // readable.
 func Rate(catalogYAML []byte, events [][]byte) (csv string, rejected []string, err error) {
-	cat, err := parseCatalog(catalogYAML)
+	a, rejected, err := run(catalogYAML, events, false)
 	if err != nil {
 		return "", nil, err
 	}
+	return a.summary(), rejected, nil
+}
+
+// run takes all events in; closes count where closing is set.
+func run(catalogYAML []byte, events [][]byte, closing bool) (*auditor, []string, error) {
+	cat, err := parseCatalog(catalogYAML)
+	if err != nil {
+		return nil, nil, err
+	}
 	a := &auditor{
 		cat:      cat,
+		closing:  closing,
 		sessions: map[sessionKey]*session{},
-		voided:   map[sessionKey]map[int64]bool{},
-		used:     map[series]map[int64]bool{},
+		voided:   map[sessionKey]map[int64]int{},
+		used:     map[series]map[int64]int{},
 		consumed: map[[4]string]*consumption{},
 		charges:  map[charge]*big.Rat{},
+		closes:   map[closeKey]int{},
+		accounts: map[accountKey]account{},
 	}
 	refused := make([]string, len(events))
 	for _, market := range []bool{true, false} {
@@ -41,6 +53,7 @@ func Rate(catalogYAML []byte, events [][]byte) (csv string, rejected []string, e
 			}
 			e := parseEvent(line)
 			if (e.kind == kindMarket) == market {
+				a.place = i
 				refused[i] = a.take(e)
 				if refused[i] != "" {
 					refused[i] = fmt.Sprintf("%s: %s", e.name(i+1), refused[i])
@@ -48,6 +61,7 @@ func Rate(catalogYAML []byte, events [][]byte) (csv string, rejected []string, e
 			}
 		}
 	}
+	var rejected []string
 	for _, line := range refused {
 		if line != "" {
 			rejected = append(rejected, line)
@@ -55,7 +69,7 @@ func Rate(catalogYAML []byte, events [][]byte) (csv string, rejected []string, e
 	}
 	a.priceSeconds()
 	a.priceConsumed()
-	return a.summary(), rejected, nil
+	return a, rejected, nil
 }
 
 type sessionKey struct{ tenant, session string }
@@ -70,6 +84,7 @@ type session struct {
 	facts            string
 	purchase, region string
 	held             map[string]*big.Rat
+	names            [dimensions]string
 }
 
 // consumption is an amount that was consumed, as its first report says.
@@ -77,15 +92,22 @@ type consumption struct {
 	tenant, sku, purchase, region string
 	second                        int64
 	amount                        *big.Rat
+	names                         [dimensions]string
+	place                         int // of its event
 }
 
 type auditor struct {
 	cat      *catalog
 	sessions map[sessionKey]*session
-	voided   map[sessionKey]map[int64]bool
-	used     map[series]map[int64]bool
+	voided   map[sessionKey]map[int64]int // the place of the first event that says so
+	used     map[series]map[int64]int     // the same
 	consumed map[[4]string]*consumption
 	charges  map[charge]*big.Rat
+
+	closing  bool
+	place    int // of the event that is taken
+	closes   map[closeKey]int
+	accounts map[accountKey]account
 }
 
 // take accepts an event, or says why not; the order of the checks is the contract's.
@@ -102,18 +124,22 @@ func (a *auditor) take(e *event) string {
 	if a.cat.tenants[e.tenant] == nil {
 		return "no_tenant"
 	}
+	if e.kind == kindClose && !a.closing {
+		return ""
+	}
 	if !e.windowOK() {
 		return "invalid_window"
 	}
 	switch e.kind {
+	case kindClose:
+		return a.takeClose(e)
 	case kindVoid:
 		key := sessionKey{e.tenant, e.session}
 		if a.voided[key] == nil {
-			a.voided[key] = map[int64]bool{}
+			a.voided[key] = map[int64]int{}
 		}
-		voided := a.voided[key]
 		for s := e.start.Unix(); s < e.end.Unix(); s++ {
-			voided[s] = true
+			first(a.voided[key], s, a.place)
 		}
 		return ""
 	case kindConsumed:
@@ -153,7 +179,7 @@ func (a *auditor) takeConsumed(e *event) string {
 		key := [4]string{e.tenant, e.source, e.id, sku}
 		if a.consumed[key] == nil {
 			a.consumed[key] = &consumption{
-				e.tenant, sku, purchase, e.region, e.at.Unix(), amount,
+				e.tenant, sku, purchase, e.region, e.at.Unix(), amount, e.names(), a.place,
 			}
 		}
 	}
@@ -186,18 +212,17 @@ func (a *auditor) takeHeld(e *event) string {
 		covered[sku] = seconds
 	}
 	if known == nil {
-		known = &session{e.facts(), e.purchase, e.region, map[string]*big.Rat{}}
+		known = &session{e.facts(), e.purchase, e.region, map[string]*big.Rat{}, e.names()}
 		a.sessions[key] = known
 	}
 	for sku, amount := range amounts {
 		known.held[sku] = amount
 		name := series{key, sku}
 		if a.used[name] == nil {
-			a.used[name] = map[int64]bool{}
+			a.used[name] = map[int64]int{}
 		}
-		used := a.used[name]
 		for _, s := range covered[sku] {
-			used[s] = true
+			first(a.used[name], s, a.place)
 		}
 	}
 	return ""
@@ -233,7 +258,7 @@ func (a *auditor) cover(e *event, sku string) ([]int64, bool) {
 	}
 	known := a.used[series{sessionKey{e.tenant, e.session}, sku}]
 	for _, s := range seconds {
-		if known[s] {
+		if _, ok := known[s]; ok {
 			continue // it has a price
 		}
 		q := a.cat.quote(e.tenant, sku, e.purchase, e.region, s)
@@ -244,18 +269,33 @@ func (a *auditor) cover(e *event, sku string) ([]int64, bool) {
 	return seconds, true
 }
 
+// first keeps the place of the first event that says something of a second.
+func first(places map[int64]int, second int64, place int) {
+	if _, ok := places[second]; !ok {
+		places[second] = place
+	}
+}
+
 func (a *auditor) priceSeconds() {
+	type where struct {
+		charge  charge
+		billing string
+	}
 	for name, seconds := range a.used {
 		facts, voided := a.sessions[name.sessionKey], a.voided[name.sessionKey]
-		counts := map[charge]int64{}
-		for s := range seconds {
-			if !voided[s] {
-				q := a.cat.quote(name.tenant, name.sku, facts.purchase, facts.region, s)
-				counts[q.charge(name.tenant, name.sku, s)]++
+		counts := map[where]int64{}
+		for s, place := range seconds {
+			q := a.cat.quote(name.tenant, name.sku, facts.purchase, facts.region, s)
+			c := q.charge(name.tenant, name.sku, s)
+			counts[where{c, a.billing(c, place)}]++
+			if taken, ok := voided[s]; ok {
+				counts[where{c, a.billing(c, max(place, taken))}]--
 			}
 		}
-		for key, count := range counts {
-			a.add(key, new(big.Rat).Mul(facts.held[name.sku], big.NewRat(count, 1)))
+		for at, count := range counts {
+			quantity := new(big.Rat).Mul(facts.held[name.sku], big.NewRat(count, 1))
+			a.add(at.charge, quantity)
+			a.post(at.charge, at.billing, quantity, facts.names)
 		}
 	}
 }
@@ -263,7 +303,9 @@ func (a *auditor) priceSeconds() {
 func (a *auditor) priceConsumed() {
 	for _, c := range a.consumed {
 		q := a.cat.quote(c.tenant, c.sku, c.purchase, c.region, c.second)
-		a.add(q.charge(c.tenant, c.sku, c.second), c.amount)
+		key := q.charge(c.tenant, c.sku, c.second)
+		a.add(key, c.amount)
+		a.post(key, a.billing(key, c.place), c.amount, c.names)
 	}
 }
 

@@ -24,6 +24,9 @@ type catalog struct {
 	books     map[string][]*book
 	contracts map[string][]*contract // by tenant; versions of all its contracts
 	market    []marketPrice          // in the log's order
+	sellers   map[string][]*seller
+	taxRules  map[string][]*taxRule
+	grants    []*grant
 }
 
 type calendar struct {
@@ -32,18 +35,19 @@ type calendar struct {
 }
 
 type tenant struct {
-	from int64
-	book string
+	from                         int64
+	book, seller, country, taxID string
 }
 
 type contract struct {
-	name, book, zone string
-	from, end        int64
+	name, book, zone, seller string
+	from, end                int64
 }
 
 type book struct {
 	from           int64
 	currency, zone string
+	halfEven       bool
 	bands          []band
 	prices         []*price
 }
@@ -90,6 +94,9 @@ func parseCatalog(text []byte) (*catalog, error) {
 		map[string][]*book{},
 		map[string][]*contract{},
 		nil,
+		map[string][]*seller{},
+		map[string][]*taxRule{},
+		nil,
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -113,6 +120,12 @@ func parseCatalog(text []byte) (*catalog, error) {
 	}
 	for _, l := range c.books {
 		slices.SortStableFunc(l, func(a, b *book) int { return cmp.Compare(a.from, b.from) })
+	}
+	for _, l := range c.sellers {
+		slices.SortStableFunc(l, func(a, b *seller) int { return cmp.Compare(a.from, b.from) })
+	}
+	for _, l := range c.taxRules {
+		slices.SortStableFunc(l, func(a, b *taxRule) int { return cmp.Compare(a.from, b.from) })
 	}
 	for _, l := range c.contracts {
 		slices.SortStableFunc(l, func(a, b *contract) int { return cmp.Compare(a.from, b.from) })
@@ -154,20 +167,28 @@ func (c *catalog) add(doc map[string]any) {
 		}
 		c.calendars[name] = append(c.calendars[name], &calendar{from, days})
 	case "Tenant":
-		c.tenants[name] = append(c.tenants[name], &tenant{from, text(doc, "price_book")})
+		c.tenants[name] = append(c.tenants[name], &tenant{
+			from, text(doc, "price_book"), text(doc, "seller"),
+			text(object(doc, "address"), "country"), text(doc, "tax_id"),
+		})
 	case "Contract":
 		owner := text(doc, "tenant")
 		c.contracts[owner] = append(c.contracts[owner], &contract{
-			name, text(doc, "price_book"), text(doc, "timezone"),
+			name, text(doc, "price_book"), text(doc, "timezone"), text(doc, "seller"),
 			from, second(doc, "end", math.MaxInt64),
 		})
 	case "PriceBook":
 		c.books[name] = append(c.books[name], newBook(doc, from))
+	default:
+		c.addMoney(doc, name, from)
 	}
 }
 
 func newBook(doc map[string]any, from int64) *book {
-	b := &book{from: from, currency: text(doc, "currency"), zone: text(doc, "timezone")}
+	b := &book{
+		from: from, currency: text(doc, "currency"), zone: text(doc, "timezone"),
+		halfEven: text(doc, "rounding") == "half_even",
+	}
 	for _, item := range list(doc, "bands") {
 		m := item.(map[string]any)
 		made := band{name: text(m, "name"), zone: cmp.Or(text(m, "timezone"), b.zone)}
@@ -218,6 +239,11 @@ func text(m map[string]any, key string) string {
 func list(m map[string]any, key string) []any {
 	l, _ := m[key].([]any)
 	return l
+}
+
+func object(m map[string]any, key string) map[string]any {
+	o, _ := m[key].(map[string]any)
+	return o
 }
 
 // number reads a decimal, nil if there is none.

@@ -21,6 +21,7 @@ const (
 	kindConsumed
 	kindVoid
 	kindMarket
+	kindClose
 	kindOther
 )
 
@@ -34,7 +35,7 @@ var kinds = map[string]kind{
 	"suanpan.lease.interrupted.v1": kindOther,
 	"suanpan.queue.v1":             kindOther,
 	"suanpan.rerate.v1":            kindOther,
-	"suanpan.period.close.v1":      kindOther,
+	"suanpan.period.close.v1":      kindClose,
 }
 
 type event struct {
@@ -43,6 +44,7 @@ type event struct {
 	source, id                      string
 	tenant, project, lease, session string
 	purchase, region, node          string
+	contract                        string
 	sessionStart, start, end, at    time.Time
 	resumed                         bool
 	labels                          map[string]any
@@ -80,6 +82,8 @@ func (e *event) windowOK() bool {
 			return false
 		}
 	case kindVoid:
+	case kindClose:
+		return e.end.After(e.start)
 	default:
 		return true
 	}
@@ -140,7 +144,7 @@ func (e *event) read(f *fields) {
 		}
 	case kindConsumed:
 		e.tenant, e.at = f.must("tenant"), f.instant("time", false)
-		f.must("project")
+		e.project = f.must("project")
 		e.purchase, e.region = f.may("purchase"), f.may("region")
 		e.amounts, e.labels = f.amounts("consumed"), f.labels()
 		if e.purchase != "" && !purchases[e.purchase] {
@@ -157,6 +161,9 @@ func (e *event) read(f *fields) {
 		if e.price = f.m["price"]; e.price == nil {
 			f.bad = true
 		}
+	case kindClose:
+		e.tenant, e.contract = f.must("tenant"), f.may("contract")
+		e.start, e.end = f.instant("from", false), f.instant("until", false)
 	case kindOther, kindInvalid:
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/suanpan/suanpan/pkg/rating"
 	"github.com/suanpan/suanpan/tests/audit"
 	"github.com/suanpan/suanpan/tests/scenario"
@@ -65,7 +67,38 @@ func compare(t *testing.T, seed uint64) (billed, rejected int) {
 		t.Errorf("seed %d: the product bills\n%s\nand the auditor\n%s\n%s", seed, gotCSV, wantCSV,
 			w.show(text))
 	}
+	compareDocuments(t, seed, w, text, lines)
 	return strings.Count(wantCSV, "\n") - 1, len(wantRejected)
+}
+
+// compareDocuments closes periods, at some places early, and makes the documents of one world both
+// ways.
+func compareDocuments(t *testing.T, seed uint64, w *world, text string, lines [][]byte) {
+	t.Helper()
+	text += w.money()
+	events := w.closes(lines)
+	lines = make([][]byte, len(events))
+	for i, e := range events {
+		lines[i] = []byte(e)
+	}
+	want, wantRejected, err := audit.Bill([]byte(text), lines)
+	if err != nil {
+		t.Errorf("audit: %v\n%s", err, text)
+		return
+	}
+	got, gotRejected, err := scenario.Product{}.Documents(text, events)
+	if err != nil {
+		t.Errorf("seed %d: product: %v\n%s\n%s", seed, err, text, strings.Join(events, "\n"))
+		return
+	}
+	for i := range got {
+		got[i] = scenario.ForAuditor(got[i])
+	}
+	difference := cmp.Diff(want, got) + cmp.Diff(wantRejected, gotRejected)
+	if difference != "" {
+		t.Errorf("seed %d: the auditor's documents and the product's (-want +got):\n%s\n%s\n%s", seed,
+			difference, text, strings.Join(events, "\n"))
+	}
 }
 
 func (w *world) show(text string) string { return text + strings.Join(w.events, "\n") }

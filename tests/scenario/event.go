@@ -17,10 +17,12 @@ func (p *parser) event(words []string) error {
 		"void":     {"suanpan.usage.void.v1", []string{"tenant", "session", "start", "end"}},
 		"consumed": {"suanpan.usage.consumed.v1", []string{"tenant", "time"}},
 		"price":    {"suanpan.market.price.v1", []string{"sku", "region", "time", "price"}},
+		"close":    {"suanpan.period.close.v1", []string{"tenant", "until"}},
 	}
 	verb, ok := verbs[words[0]]
 	if !ok {
-		return fmt.Errorf("%q is none of catalog, usage, void, consumed, price, bill, refused", words[0])
+		return fmt.Errorf("%q is none of catalog, usage, void, consumed, price, close, bill, invoice, "+
+			"credit-note, refused", words[0])
 	}
 	if len(words) < 2+len(verb.fields) {
 		return fmt.Errorf("%s needs an id, %s", words[0], strings.Join(verb.fields, ", "))
@@ -29,7 +31,7 @@ func (p *parser) event(words []string) error {
 	for i, name := range verb.fields {
 		data[name] = quoted(words[2+i])
 	}
-	var amounts []string
+	var amounts, labels []string
 	for _, word := range words[2+len(verb.fields):] {
 		name, value, ok := strings.Cut(word, "=")
 		switch {
@@ -37,13 +39,18 @@ func (p *parser) event(words []string) error {
 			return fmt.Errorf("%q is not NAME=VALUE", word)
 		case name == "resumed":
 			data[name] = value
-		case slices.Contains([]string{"project", "lease", "session_start", "purchase", "region"}, name):
+		case slices.Contains([]string{"project", "lease", "session_start", "purchase", "region", "contract"}, name):
 			data[name] = quoted(value)
+		case slices.Contains([]string{"team", "model", "model_version", "stage"}, name):
+			labels = append(labels, quoted(name)+":"+quoted(value))
 		default:
 			amounts = append(amounts, quoted(name)+":"+quoted(value))
 		}
 	}
 	complete(words[0], data, amounts)
+	if labels != nil {
+		data["labels"] = "{" + strings.Join(labels, ",") + "}"
+	}
 	var members []string
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		members = append(members, quoted(name)+":"+data[name])
@@ -71,6 +78,8 @@ func complete(verb string, data map[string]string, amounts []string) {
 	case "consumed":
 		preset("project", `"p"`)
 		data["consumed"] = "{" + strings.Join(amounts, ",") + "}"
+	case "close":
+		preset("from", `"2000-01-01T00:00:00Z"`)
 	case "void":
 		preset("reason", `"scenario"`)
 		preset("by", `"scenario"`)

@@ -17,11 +17,15 @@ type Script struct {
 	Events  []string // CloudEvents in JSON, in their order
 	Bill    []string // lines of the summary, sorted, without the header
 	Refused []string // "ID: reason", in the order of the events
+	// Documents are invoices and credit notes, a line each with what they have; nil: not compared.
+	Documents []string
 }
 
-// Engine bills events by a catalog: it returns the lines of the summary and the refusals.
+// Engine bills events by a catalog: it returns the lines of the summary, or the documents when all
+// periods are closed, and the refusals.
 type Engine interface {
 	Bill(catalog string, events []string) (summary, refused []string, err error)
+	Documents(catalog string, events []string) (documents, refused []string, err error)
 }
 
 // Parse reads a script. Errors name file and line.
@@ -37,7 +41,7 @@ func Parse(file, text string) (*Script, error) {
 	if p.block != "" {
 		return nil, fmt.Errorf("%s: %s has no end", file, p.block)
 	}
-	if len(s.Events) == 0 || len(s.Bill)+len(s.Refused) == 0 {
+	if len(s.Events) == 0 || len(s.Bill)+len(s.Refused) == 0 && s.Documents == nil {
 		return nil, fmt.Errorf("%s: a scenario has usage, and a bill or refusals", file)
 	}
 	slices.Sort(s.Bill)
@@ -63,8 +67,19 @@ func (p *parser) take(line string) error {
 	switch {
 	case len(words) == 0:
 		return nil
-	case p.block == "bill" && words[0] == "end":
+	case p.block != "" && words[0] == "end":
 		p.block = ""
+		return nil
+	case p.block == "document":
+		last := &p.script.Documents[len(p.script.Documents)-1]
+		*last += strings.Join(words, " ") + "\n"
+		return nil
+	case words[0] == "invoice" && len(words) == 5 || words[0] == "credit-note" && len(words) == 6:
+		p.block = "document"
+		p.script.Documents = append(p.script.Documents, strings.Join(words, " ")+"\n")
+		return nil
+	case words[0] == "nothing" && len(words) == 2 && words[1] == "billed":
+		p.script.Documents = []string{}
 		return nil
 	case p.block == "bill":
 		return p.bill(words)

@@ -25,6 +25,14 @@ func (auditor) Bill(text string, events []string) (summary, refused []string, er
 	return summary, refused, err
 }
 
+func (auditor) Documents(text string, events []string) (documents, refused []string, err error) {
+	lines := make([][]byte, len(events))
+	for i := range events {
+		lines[i] = []byte(events[i])
+	}
+	return audit.Bill([]byte(text), lines)
+}
+
 var engines = map[string]Engine{"product": Product{}, "auditor": auditor{}}
 
 func TestScenarios(t *testing.T) {
@@ -54,12 +62,37 @@ func TestScenarios(t *testing.T) {
 
 // run returns how the engine's bill differs from the script's (-want +got).
 func run(engine Engine, s *Script) string {
+	difference := ""
+	if s.Documents != nil {
+		difference = documents(engine, s)
+	}
+	if s.Bill == nil && s.Documents != nil {
+		return difference
+	}
 	summary, refused, err := engine.Bill(s.Catalog, s.Events)
 	if err != nil {
 		return err.Error()
 	}
 	slices.Sort(summary)
-	return cmp.Diff(s.Bill, append([]string(nil), summary...)) + cmp.Diff(s.Refused, refused)
+	return difference + cmp.Diff(s.Bill, append([]string(nil), summary...)) + cmp.Diff(s.Refused, refused)
+}
+
+// documents returns how the documents differ, of what the script says of them (-want +got).
+func documents(engine Engine, s *Script) string {
+	made, refused, err := engine.Documents(s.Catalog, s.Events)
+	if err != nil {
+		return err.Error()
+	}
+	want := slices.Clone(s.Documents)
+	for i := range want {
+		if engine != (Product{}) {
+			want[i] = ForAuditor(want[i])
+		}
+		if i < len(made) {
+			made[i] = Without(made[i], unsaid(s.Documents[i])...)
+		}
+	}
+	return cmp.Diff(strings.Join(want, "\n"), strings.Join(made, "\n")) + cmp.Diff(s.Refused, refused)
 }
 
 func TestScenarios_wrongExpectationFails(t *testing.T) {
