@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"math/big"
+	"slices"
+)
+
+// credit gives back what late events made cheaper: on the period's own invoice, then on those with
+// late lines of it, the one with most left first.
+func (b *biller) credit(usage period, sum *big.Rat, details []line) {
+	lines := make([]line, 0, len(details))
+	// The order is that of the late lines: by treatment.
+	for _, g := range gather(usage.String(), details) {
+		for _, d := range g.details {
+			lines = append(lines, d.negated())
+		}
+	}
+	amounts := remainders(b.round(new(big.Rat).Neg(sum)), exacts(lines), b.digits)
+	done := map[*document]bool{}
+	for len(lines) > 0 {
+		on := b.billedFor(usage, done)
+		if on == nil {
+			return
+		}
+		done[on] = true
+		note := &document{
+			tenant: b.tenant, contract: b.contract, currency: b.currency, period: on.period,
+			digits: b.digits, note: "late-" + b.period.String(),
+		}
+		if on.period != usage {
+			note.note += "-of-" + usage.String()
+		}
+		over, overAmounts := b.creditOn(note, on, usage, slices.Clone(lines), slices.Clone(amounts))
+		if note.total.Sign() <= 0 {
+			continue
+		}
+		for i := range note.taxes {
+			for j := range on.remaining {
+				if r := &on.remaining[j]; r.treatment == note.taxes[i].treatment {
+					r.net.Sub(r.net, note.taxes[i].net)
+					r.tax.Sub(r.tax, note.taxes[i].tax)
+				}
+			}
+		}
+		b.made = append(b.made, note)
+		lines, amounts = over, overAmounts
+	}
+}
+
+// creditOn writes the note on one invoice; it returns what that has not enough left for.
+func (b *biller) creditOn(note, on *document, usage period, lines []line, amounts []*big.Rat,
+) (over []line, overAmounts []*big.Rat) {
+	for i := range lines {
+		lines[i].treatment = on.taxOf(usage, &lines[i])
+	}
+	groups := taxGroups(lines, amounts, b.digits)
+	for i := range groups {
+		g := &groups[i]
+		left := taxed{net: new(big.Rat), tax: new(big.Rat)}
+		for _, r := range on.remaining {
+			if r.treatment == g.treatment {
+				left = r
+			}
+		}
+		if g.net.Cmp(left.net) > 0 {
+			rest := minus(g.net, left.net)
+			if g.treatment.inclusive {
+				rest.Add(rest, minus(g.tax, left.tax))
+			}
+			over = append(over, line{
+				late: usage.String(), treatment: g.treatment, exact: rest,
+			})
+			overAmounts = append(overAmounts, rest)
+			back := new(big.Rat).Neg(rest)
+			lines = append(lines, line{label: "limit", grant: true, treatment: g.treatment, exact: back})
+			amounts = append(amounts, back)
+			g.net = new(big.Rat).Set(left.net)
+		}
+		if g.net.Cmp(left.net) == 0 || g.tax.Cmp(left.tax) > 0 {
+			g.tax = new(big.Rat).Set(left.tax)
+		}
+	}
+	note.exact = total(exacts(lines))
+	note.put(lines, amounts, groups)
+	return over, overAmounts
+}
+
+func (l *line) negated() line {
+	out := *l
+	out.quantity, out.exact = new(big.Rat).Neg(l.quantity), new(big.Rat).Neg(l.exact)
+	for d := range l.parts {
+		out.parts[d] = map[string]*share{}
+		for name, s := range l.parts[d] {
+			out.parts[d][name] = &share{new(big.Rat).Neg(s.quantity), new(big.Rat).Neg(s.exact)}
+		}
+	}
+	return out
+}
+
+// taxOf is how the SKU of a line is taxed on the invoice, as the line says if it is not there.
+func (d *document) taxOf(usage period, l *line) treatment {
+	for _, has := range d.lines {
+		switch {
+		case has.late == usage.String() && (l.sku == "" ||
+			slices.ContainsFunc(has.details, func(x line) bool { return x.sku == l.sku })):
+			return has.treatment
+		case has.late == "" && !has.grant && has.sku == l.sku && l.sku != "" && d.period == usage:
+			return has.treatment
+		}
+	}
+	return l.treatment
+}
+
+// billedFor is the next invoice on which usage of a period is given back.
+func (b *biller) billedFor(usage period, done map[*document]bool) *document {
+	var best *document
+	most := new(big.Rat)
+	for _, d := range b.made {
+		own := d.period == usage
+		if d.note != "" || done[d] || d.tenant != b.tenant || d.contract != b.contract ||
+			d.currency != b.currency || !own && !slices.ContainsFunc(d.lines, func(l line) bool {
+			return l.late == usage.String()
+		}) {
+			continue
+		}
+		left := new(big.Rat)
+		for _, r := range d.remaining {
+			left.Add(left, r.net)
+			left.Add(left, r.tax)
+		}
+		if own && left.Sign() > 0 {
+			return d
+		}
+		if left.Cmp(most) > 0 {
+			best, most = d, left
+		}
+	}
+	return best
+}
