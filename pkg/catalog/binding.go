@@ -81,24 +81,23 @@ func (c *Catalog) PeriodBounds(tenant, contract, period string) (from, until int
 	if err != nil || month.Year() < 1970 || month.Year() > 2099 {
 		return 0, 0, false
 	}
+	touched := false
 	for _, b := range slices.Backward(c.Bindings(tenant)) {
 		if b.Contract != contract || b.Location == nil {
 			continue
 		}
 		start, end := monthBounds(month, b.Location)
-		if b.From >= end {
-			continue
-		}
-		if b.Until <= start {
-			if !ok { // nothing touches the period, so the zone before it goes on
-				return start, end, true
+		switch {
+		case b.From >= end:
+		case b.Until <= start:
+			if !ok { // if nothing touches the period, the zone of the last one before it goes on
+				from, until, ok = start, end, true
 			}
-			continue
+		case !touched: // by an earlier one in a zone that is ahead, perhaps
+			from, until, ok, touched = start, end, true, true
+		default:
+			from, until = min(from, start), max(until, end)
 		}
-		if !ok {
-			from, until, ok = start, end, true
-		}
-		from, until = min(from, start), max(until, end)
 	}
 	return from, until, ok
 }
