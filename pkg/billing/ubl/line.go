@@ -100,9 +100,6 @@ func priced(l *billing.Line, net money.Amount) bool {
 // remainders left it. PEPPOL-EN16931-R120 allows 0.02.
 var tolerance = money.MustParse("0.01")
 
-// trim drops the zeros at the end of a decimal.
-func trim(decimal string) string { return parse(decimal).String() }
-
 // name says what is sold.
 func name(l *billing.Line) string {
 	kind := map[billing.LineKind]string{

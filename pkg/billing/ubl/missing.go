@@ -60,7 +60,7 @@ const (
 func (c *checking) issue() {
 	c.need(c.Number != "" && c.IssueDate != "", "a number: it is a draft")
 	if c.Type == billing.CreditNote {
-		c.need(c.Cites != nil && c.Cites.Number != "", "the number of the invoice that it cites")
+		c.need(c.Cites.Number != "", "the number of the invoice that it cites")
 	} else {
 		c.need(c.Number == "" || c.DueDate != "", "a due date")
 	}

@@ -134,6 +134,7 @@ func TestRender_sellersOfSomeCountriesNeedMore(t *testing.T) {
 		"seller: address.postal_code")
 	f("NL", "FR", bare, "seller: address.street", "seller: address.city",
 		"seller: address.postal_code", "seller: bank")
+	f("NL", "FR", func(d *billing.Document) { d.Seller.Bank, d.Due = nil, "0.00" })
 	f("NL", "NL", func(d *billing.Document) {
 		d.Seller.Registration, d.Buyer.Registration = "KVK", "12345678901234567890"
 		d.Buyer.Address.City = ""

@@ -27,7 +27,7 @@ const (
 )
 
 // Render prints a document. It fails where the document lacks what an e-invoice must have, and
-// names all of it, with where the catalog should say it.
+// names all of it, with where the catalog should say it; and where an amount is none.
 //
 // What has no price that times its quantity is its amount (packages, ladders, prices with tax,
 // fees, credits) is 1 x amount, or -1 x amount, with its explanation in the line's note. The
@@ -40,6 +40,9 @@ const (
 //
 // A party without an endpoint is reached by its VAT number, where Peppol knows that as an address.
 func Render(d *billing.Document) ([]byte, error) {
+	if err := readable(d); err != nil {
+		return nil, fmt.Errorf("render %s as UBL: %w", d.ID(), err)
+	}
 	if missing := missing(d); len(missing) > 0 {
 		return nil, fmt.Errorf("render %s as UBL: an e-invoice needs more: %s", d.ID(),
 			strings.Join(missing, "; "))
@@ -78,14 +81,6 @@ func (r *rendering) digits() int {
 // round is an amount of the document with as many decimals as are allowed.
 func (r *rendering) round(text string) money.Amount {
 	return parse(text).Round(r.digits(), money.HalfUp)
-}
-
-func parse(text string) money.Amount {
-	a, err := money.ParseSigned(text)
-	if err != nil {
-		panic("BUG: a document has the amount " + err.Error())
-	}
-	return a
 }
 
 func (r *rendering) document() *document {
