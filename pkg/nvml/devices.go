@@ -17,8 +17,8 @@ import (
 // see it again, and slow while it is away.
 const lostRescan = 30 * time.Second
 
-// Devices lists the GPUs, each followed by its MIG devices, by index. GPUs that are lost are not
-// among them. The library is started where it is not running: the error wraps ErrDriver or
+// Devices lists the GPUs, each followed by its MIG devices, by index. GPUs that are lost, or cannot
+// be asked who they are, are not among them. The library is started where it is not running: the error wraps ErrDriver or
 // ErrReplaced where that fails, and devices listed before cannot be read until it succeeds.
 func (l *Library) Devices() ([]Device, error) {
 	l.mu.Lock()
@@ -38,10 +38,8 @@ func (l *Library) Devices() ([]Device, error) {
 	}
 	seen := make(map[string]bool, len(l.handles))
 	for i := range count {
-		err := l.scan(i, seen)
-		switch {
-		case errors.Is(err, ErrLost), errors.Is(err, ErrGone):
-		case err != nil:
+		// One card that fails in a way of its own, as lost ones do, does not hide the others.
+		if err := l.scan(i, seen); errors.Is(err, ErrDriver) || errors.Is(err, ErrReplaced) {
 			return nil, err
 		}
 	}
@@ -94,7 +92,8 @@ func (l *Library) scan(index int, seen map[string]bool) error {
 		return err
 	}
 	for i := range most {
-		if err := l.scanMIG(l.handles[uuid], i, seen); err != nil {
+		err := l.scanMIG(l.handles[uuid], i, seen)
+		if err != nil && !errors.Is(err, ErrGone) { // it may be destroyed meanwhile
 			return err
 		}
 	}

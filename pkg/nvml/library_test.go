@@ -218,6 +218,27 @@ func TestRead_partsHaveNoUtilisationUnlessTheChipCountsIt(t *testing.T) {
 	}
 }
 
+// What the counters say of a time in which they were away is not what happened since the reading
+// before.
+func TestRead_activityBeginsAnewAfterAGap(t *testing.T) {
+	w := start(t, fakenvml.Node(1))
+	d := w.devices()[0]
+	told := func() bool { return w.read(d).Activity.OK }
+	if told() || !told() {
+		t.Error("activity is told at the first reading, or not at the second")
+	}
+	delete(w.GPUs[0].Values, "gpm")
+	w.write()
+	if told() {
+		t.Error("activity is told without the counters")
+	}
+	w.GPUs[0].Values["gpm"] = "1"
+	w.write()
+	if told() || !told() {
+		t.Error("after the gap, activity is told at once, or not at the second reading")
+	}
+}
+
 func TestRead_eachPartHasItsOwnProcesses(t *testing.T) {
 	script := fakenvml.Node(0)
 	card := fakenvml.Split(fakenvml.H100(0), 2)

@@ -5,6 +5,7 @@ package nvml
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
@@ -111,7 +112,6 @@ func TestLibrary_onMockedMachines(t *testing.T) {
 
 // part mocks a MIG device. Its utilisation must not be asked for: that would panic.
 func part(uuid, name string, gi int, a nvml.DeviceAttributes) nvml.Device {
-	const no = nvml.ERROR_NOT_SUPPORTED
 	d := &mock.Device{
 		GetUUIDFunc:              func() (string, nvml.Return) { return uuid, nvml.SUCCESS },
 		GetNameFunc:              func() (string, nvml.Return) { return name, nvml.SUCCESS },
@@ -121,7 +121,14 @@ func part(uuid, name string, gi int, a nvml.DeviceAttributes) nvml.Device {
 		GetMemoryInfo_v2Func: func() (nvml.Memory_v2, nvml.Return) {
 			return nvml.Memory_v2{Total: a.MemorySizeMB << 20, Free: a.MemorySizeMB << 20}, nvml.SUCCESS
 		},
-		GetComputeRunningProcessesFunc: func() ([]nvml.ProcessInfo, nvml.Return) { return nil, no },
+		// As some drivers do, it lists the whole card's.
+		GetComputeRunningProcessesFunc: func() ([]nvml.ProcessInfo, nvml.Return) {
+			return []nvml.ProcessInfo{
+				{Pid: 1, GpuInstanceId: uint32(gi)},
+				{Pid: 2, GpuInstanceId: uint32(gi + 1)},
+				{Pid: 3, GpuInstanceId: uint32(gi), ComputeInstanceId: 1},
+			}, nvml.SUCCESS
+		},
 	}
 	return d
 }
@@ -149,8 +156,9 @@ func TestDevices_profilesOfMockedParts(t *testing.T) {
 		if got.Parent != card.UUID || got.Profile != want || got.GPUInstance != 9 || got.MIGIndex != 2 {
 			t.Errorf("MIG device %+v, want %s", got, want)
 		}
-		if _, err := l.Read(got); err != nil {
-			t.Error(err)
+		r, err := l.Read(got)
+		if err != nil || len(r.Processes.V) != 1 || r.Processes.V[0].PID != 1 {
+			t.Errorf("reading of the MIG device: %v, processes %+v", err, r.Processes)
 		}
 		if r, err := l.Read(devices[3]); err != nil || r.GPUUtil.OK {
 			t.Errorf("partitioned GPU: %v, utilisation %+v", err, r.GPUUtil)
@@ -192,5 +200,68 @@ func TestRead_oneRefusalDoesNotStopOthers(t *testing.T) {
 	}
 	if _, err := l.Read(devices[1]); err != nil {
 		t.Error(err)
+	}
+}
+
+// Only a new start of the library can see a lost GPU again; it is slow, so that it waits a little.
+func TestDevices_aLostGPUIsLookedForSoon(t *testing.T) {
+	machine := dgxh100.New()
+	complete(machine)
+	starts := 0
+	machine.InitFunc = func() nvml.Return {
+		starts++
+		return nvml.SUCCESS
+	}
+	l := open(machine)
+	// list lists the devices when the library has run for a time.
+	list := func(age time.Duration, want int) {
+		t.Helper()
+		if !l.started.IsZero() {
+			l.started = time.Now().Add(-age)
+		}
+		if _, err := l.Devices(); err != nil || starts != want {
+			t.Errorf("after %s: %d starts, want %d (%v)", age, starts, want, err)
+		}
+	}
+	list(0, 1)
+	list(2*time.Minute, 1)
+	list(time.Hour, 2) // something may have been plugged in
+	card := machine.Devices[0].(*server.Device)
+	memory := card.GetMemoryInfo_v2Func
+	card.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+		return nvml.Memory_v2{}, nvml.ERROR_GPU_IS_LOST
+	}
+	if _, err := l.Read(l.list()[0]); !errors.Is(err, ErrLost) {
+		t.Errorf("read a lost GPU: %v", err)
+	}
+	list(time.Second, 2)
+	list(2*time.Minute, 3)
+	card.GetMemoryInfo_v2Func = memory
+	list(2*time.Minute, 3)
+}
+
+// A card that refuses to say who it is, and a MIG device that is destroyed while it is listed, hide
+// no other.
+func TestDevices_oneRefusalHidesNoOther(t *testing.T) {
+	machine := dgxh100.New()
+	complete(machine)
+	machine.Devices[2].(*server.Device).GetUUIDFunc = func() (string, nvml.Return) {
+		return "", nvml.ERROR_NO_PERMISSION
+	}
+	card := machine.Devices[3].(*server.Device)
+	card.MigMode = nvml.DEVICE_MIG_ENABLE
+	card.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 2, nvml.SUCCESS }
+	card.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		d := part("MIG-1", "A MIG 1g.10gb", 9, nvml.DeviceAttributes{})
+		if i == 0 {
+			d.(*mock.Device).GetUUIDFunc = func() (string, nvml.Return) {
+				return "", nvml.ERROR_INVALID_ARGUMENT
+			}
+		}
+		return d, nvml.SUCCESS
+	}
+	devices, err := open(machine).Devices()
+	if err != nil || len(devices) != 8 || devices[3].UUID != "MIG-1" {
+		t.Errorf("%d devices, %v: %+v", len(devices), err, devices)
 	}
 }

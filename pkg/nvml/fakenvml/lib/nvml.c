@@ -368,6 +368,7 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample) {
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample) {
     struct device *d;
     nvmlReturn_t r = enter_device(device, &d);
+    if (r == NVML_SUCCESS && get(d, "gpm") == NULL) r = NVML_ERROR_NOT_SUPPORTED;
     if (r != NVML_SUCCESS) return leave(r);
     sample.handle->at = now();
     copy(sample.handle->uuid, d->uuid, TEXT);
