@@ -1,7 +1,10 @@
 package rating
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/suanpan/suanpan/pkg/metering"
@@ -113,7 +116,7 @@ func (r *Rater) Load(need *Need, known *Known) error {
 			return err
 		}
 	}
-	for key := range need.Hours {
+	for _, key := range need.hours() {
 		r.hour(r.session(key.SessionKey), key.Hour)
 	}
 	for i := range known.Voids {
@@ -126,6 +129,19 @@ func (r *Rater) Load(need *Need, known *Known) error {
 		}
 	}
 	return nil
+}
+
+// hours lists the needed hours: in order, where spans brought many, as that is the order in which
+// they are evicted.
+func (n *Need) hours() []HourKey {
+	keys := slices.Collect(maps.Keys(n.Hours))
+	if len(n.Spans) > 0 {
+		slices.SortFunc(keys, func(a, b HourKey) int {
+			return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Hour, b.Hour),
+				cmp.Compare(a.Session, b.Session))
+		})
+	}
+	return keys
 }
 
 // fresh completes a need by all that its spans turned out to have, and leaves out what is in

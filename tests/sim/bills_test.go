@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -280,4 +281,34 @@ func (b bills) Written(context.Context) (int64, error) {
 		last = max(last, e.Offset)
 	}
 	return last, nil
+}
+
+// archive is the store as an archiver's node sees it.
+type archive struct {
+	n *node
+	s *store
+}
+
+func (a archive) Archive(_ context.Context, records []pipeline.Record) error {
+	records = slices.Clone(records)
+	return a.n.call("archive", len(records), func(i int) {
+		r := records[i]
+		at := place{r.Topic, r.Partition, r.Offset}
+		if old, ok := a.s.archive[at]; ok && !bytes.Equal(old.Value, r.Value) {
+			a.n.w.fail("record %v was archived with other bytes before", at)
+		}
+		a.s.archive[at] = r
+	})
+}
+
+func places[V any](m map[place]V) []place {
+	var out []place
+	for at := range m {
+		out = append(out, at)
+	}
+	slices.SortFunc(out, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition),
+			cmp.Compare(a.offset, b.offset))
+	})
+	return out
 }

@@ -294,18 +294,6 @@ func (w *world) checkLetters(v *verdict) {
 	}
 }
 
-func places[V any](m map[place]V) []place {
-	var out []place
-	for at := range m {
-		out = append(out, at)
-	}
-	slices.SortFunc(out, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition),
-			cmp.Compare(a.offset, b.offset))
-	})
-	return out
-}
-
 func (w *world) checkArchive() {
 	total := 0
 	for p, records := range w.log.usage {

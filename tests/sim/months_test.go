@@ -50,8 +50,10 @@ func (f *fleet) order(r pipeline.Record) {
 
 // newMonths makes the world one that closes periods, and returns when its run starts.
 func newMonths(w *world) time.Time {
-	w.months = &months{grace: w.between(time.Minute, 12*time.Minute), idle: make(map[*node]bool),
-		given: make(map[string]bool)}
+	w.months = &months{
+		grace: w.between(time.Minute, 12*time.Minute), idle: make(map[*node]bool),
+		given: make(map[string]bool),
+	}
 	w.months.rerates = w.chance(400)
 	end, err := time.Parse(time.RFC3339, ends[w.rng.IntN(len(ends))])
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/pipeline"
@@ -297,6 +298,10 @@ func (w *world) newSettler() {
 	settler := pipeline.NewSettler(settlements{n, w.store}, n.prices)
 	n.step = func(ctx context.Context, now time.Time) error {
 		_, err := settler.Step(ctx, now)
+		if err != nil && strings.Contains(err.Error(), "its quantity is -") {
+			w.met("settled half of a re-rating") // any of its charges is named
+			return errFault
+		}
 		return err
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/suanpan/suanpan/pkg/billing"
 	"github.com/suanpan/suanpan/pkg/pipeline"
 	"github.com/suanpan/suanpan/pkg/rating"
 	"github.com/suanpan/suanpan/schemas"
@@ -22,7 +21,6 @@ var monthBugs = map[string]string{
 	"draft early":       "periods are drafted when their close is in the log, before it is recorded",
 	"second decision":   "of two decisions on a period the second counts",
 	"wall clock":        "documents are dated by the biller's clock, not by the log",
-	"ignore credits":    "what was given back before is forgotten when more is given back",
 	"recount":           "a biller that restarts takes its last documents for written",
 }
 
@@ -115,17 +113,6 @@ func (b *buggyBills) Closes(ctx context.Context, partitions []int) ([]rating.Clo
 		}
 	}
 	return closes, nil
-}
-
-func (b *buggyBills) Documents(ctx context.Context, tenants []string,
-	visit func(*billing.Document) error,
-) error {
-	return b.Bills.Documents(ctx, tenants, func(d *billing.Document) error {
-		if b.bug == "ignore credits" && d.Type == billing.CreditNote {
-			return nil
-		}
-		return visit(d)
-	})
 }
 
 func (b *buggyBills) Written(ctx context.Context) (int64, error) {

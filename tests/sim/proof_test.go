@@ -59,7 +59,7 @@ func (w *world) giveBack() {
 	}
 	w.months.given[e.Tenant] = true
 	for _, l := range w.fleet.leases { // and some of it turns out not to have been used
-		if l.tenant == e.Tenant && w.chance(500) {
+		if l.tenant == e.Tenant && w.chance(850) {
 			w.fleet.takeOff(l, w.now.Add(w.between(0, 5*time.Minute)))
 		}
 	}

@@ -347,24 +347,6 @@ func (r rows) WriteDeadLetters(_ context.Context, letters []pipeline.DeadLetter)
 	})
 }
 
-// archive is the store as an archiver's node sees it.
-type archive struct {
-	n *node
-	s *store
-}
-
-func (a archive) Archive(_ context.Context, records []pipeline.Record) error {
-	records = slices.Clone(records)
-	return a.n.call("archive", len(records), func(i int) {
-		r := records[i]
-		at := place{r.Topic, r.Partition, r.Offset}
-		if old, ok := a.s.archive[at]; ok && !bytes.Equal(old.Value, r.Value) {
-			a.n.w.fail("record %v was archived with other bytes before", at)
-		}
-		a.s.archive[at] = r
-	})
-}
-
 // settlements is the store as the settler's node sees it.
 type settlements struct {
 	n *node
