@@ -23,7 +23,9 @@ const random = 36
 // is planted.
 func TestRules(t *testing.T) {
 	documents := make(map[string][]byte)
-	for name, d := range samples() {
+	all := samples()
+	maps.Copy(all, drafted(t))
+	for name, d := range all {
 		text, err := ubl.Render(d)
 		if refused(name) != (err != nil) {
 			t.Errorf("%s: %v", name, err)
