@@ -18,8 +18,9 @@ import (
 const lostRescan = 30 * time.Second
 
 // Devices lists the GPUs, each followed by its MIG devices, by index. GPUs that are lost, or cannot
-// be asked who they are, are not among them. The library is started where it is not running: the error wraps ErrDriver or
-// ErrReplaced where that fails, and devices listed before cannot be read until it succeeds.
+// be asked who they are, are not among them. The library is started where it is not running: the
+// error wraps ErrDriver or ErrReplaced where that fails, and devices listed before cannot be read
+// until it succeeds.
 func (l *Library) Devices() ([]Device, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
