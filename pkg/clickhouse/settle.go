@@ -245,7 +245,7 @@ func listRatio(l *rating.Settled) (num, den *big.Int, err error) {
 		return nil, nil, fmt.Errorf("unit price %s is too large", l.UnitPrice)
 	}
 	den = pow10(priceScale - money.Scale)
-	den.Mul(den, l.Per.Nano())
+	den.Mul(den, l.ListNano)
 	if common := new(big.Int).GCD(nil, nil, num, den); common.Sign() > 0 {
 		num, den = num.Quo(num, common), den.Quo(den, common)
 	}

@@ -89,8 +89,9 @@ func exact(t *testing.T, s *Store, tenant string, milli int64, seconds uint16, u
 	settled := rating.Settled{
 		Charge: charge, Quantity: metering.HeldFor(milli, int64(seconds)-1),
 		BaseUnit: "unit-second", UnitPrice: parseAmount(t, unit),
-		Per:    catalog.Per{Name: "x", Seconds: per},
-		Amount: parseAmount(t, amount), Currency: "CNY",
+		Per:      catalog.Per{Name: "x", Seconds: per},
+		ListNano: catalog.Per{Seconds: per}.Nano(),
+		Amount:   parseAmount(t, amount), Currency: "CNY",
 	}
 	key := pipeline.PeriodKey{Tenant: tenant, Period: "2026-01"}
 	err := s.WriteSettlements(t.Context(), map[pipeline.PeriodKey][]rating.Settled{key: {settled}},
@@ -162,7 +163,7 @@ func TestWriteSettlements_refusesWhatColumnsDoNotHold(t *testing.T) {
 		t.Helper()
 		line := rating.Settled{
 			UnitPrice: parseAmount(t, unit), Amount: parseAmount(t, amount),
-			Per: catalog.Per{Name: "hour", Seconds: 3600},
+			Per: catalog.Per{Name: "hour", Seconds: 3600}, ListNano: catalog.Per{Seconds: 3600}.Nano(),
 		}
 		err := s.WriteSettlements(t.Context(),
 			map[pipeline.PeriodKey][]rating.Settled{{Tenant: "acme"}: {line}}, worldStart)
@@ -183,6 +184,7 @@ func TestWriteSettlements_theLaterOneStaysWhole(t *testing.T) {
 			Charge:   rating.Charge{Tenant: "acme", SKU: sku, Period: "2026-01"},
 			Quantity: quantity(1), UnitPrice: money.MustParse("1"), Amount: money.MustParse(amount),
 			Per: catalog.Per{Name: "hour", Seconds: 3600}, Currency: "CNY",
+			ListNano: catalog.Per{Seconds: 3600}.Nano(),
 		}
 	}
 	key := pipeline.PeriodKey{Tenant: "acme", Period: "2026-01"}

@@ -111,6 +111,14 @@ func (c Curve) Package() string {
 	return c.inUnits(c.price.Package)
 }
 
+// sold is the number of billionths of the base unit that the unit price buys.
+func (c Curve) sold() *big.Int {
+	if c.price.Package != nil {
+		return c.price.Package
+	}
+	return c.price.Per.Nano()
+}
+
 // inUnits prints billionths of the base unit in units of the price.
 func (c Curve) inUnits(nano *big.Int) string {
 	one := money.New(big.NewInt(1), 0)

@@ -3,7 +3,6 @@ package rating
 import (
 	"cmp"
 	"fmt"
-	"math/big"
 	"slices"
 	"time"
 
@@ -49,7 +48,6 @@ type items struct {
 // charged is a settled charge and what its line items have come to so far.
 type charged struct {
 	*Settled
-	perNano       *big.Int
 	sum           money.Amount
 	start, end    int64
 	day           int64
@@ -66,7 +64,7 @@ func newItems(settled []Settled) *items {
 	it := &items{charges: make(map[Charge]*charged, len(settled))}
 	for i := range settled {
 		s := &settled[i]
-		it.charges[s.Charge] = &charged{Settled: s, perNano: s.Per.Nano(), first: true}
+		it.charges[s.Charge] = &charged{Settled: s, first: true}
 	}
 	return it
 }
@@ -103,7 +101,7 @@ func (it *items) add(c *Charge, q metering.Quantity, start, end, day int64, bill
 	of.billingPeriod = min(of.billingPeriod, billing)
 	i.BaseQuantity = q.String()
 	i.BillingPeriod = billing
-	list := of.UnitPrice.MulRatio(q.Big(), of.perNano, money.Scale, money.Down)
+	list := of.UnitPrice.MulRatio(q.Big(), of.ListNano, money.Scale, money.Down)
 	it.put(of, i, amount, list, start, end, day)
 }
 

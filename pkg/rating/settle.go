@@ -2,6 +2,7 @@ package rating
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -22,7 +23,8 @@ type Settled struct {
 	Quantity  metering.Quantity
 	BaseUnit  string       // "unit-second" or "unit"
 	UnitPrice money.Amount // of the first unit, with the band's multiplier
-	Per       catalog.Per  // what UnitPrice is for
+	Per       catalog.Per  // what UnitPrice is for, unless units are sold in packages
+	ListNano  *big.Int     // billionths of the base unit that UnitPrice buys: a Per, or a package
 	Amount    money.Amount // exact to money.Scale decimals
 	Currency  string
 }
@@ -43,7 +45,7 @@ func Settle(sums Sums, from *catalog.Catalog) ([]Settled, error) {
 		settled = append(settled, Settled{
 			Charge: charge, Quantity: quantity,
 			BaseUnit: curve.price.Per.Base(), UnitPrice: curve.unit, Per: curve.price.Per,
-			Amount: curve.Total(quantity), Currency: curve.currency,
+			ListNano: curve.sold(), Amount: curve.Total(quantity), Currency: curve.currency,
 		})
 	}
 	slices.SortFunc(settled, func(a, b Settled) int { return a.Charge.Compare(&b.Charge) })
