@@ -167,18 +167,20 @@ func (r *Rater) pricedAgain(row *row) (missing int64, ok bool) {
 	return 0, true
 }
 
-// resplit replaces the segments of a row that count in open periods. Those that count in closed
-// ones stay, and what they come to is taken off again in the next open period.
+// resplit replaces the segments of a row that count in open periods. Those that count in closed ones
+// stay, and what they come to is taken off again in the next open period.
 func (r *Rater) resplit(row *row, version int64) {
 	var kept []Segment
+	var back reversal
 	for i := range row.segments {
-		s := &row.segments[i]
+		s := row.segments[i]
 		key := PeriodKey{s.Charge.Tenant, s.Charge.Contract, s.Billing}
-		if r.closes.Billing(key, r.offset) != s.Billing {
-			kept = append(kept, *s)
+		if open := r.closes.Billing(key, r.offset); open != s.Billing {
+			kept = append(kept, s)
+			back.add(s, open)
 		}
 	}
-	row.segments = append(kept, r.reversals(kept)...)
+	row.segments = append(kept, back.segments()...)
 	for _, span := range row.used {
 		r.segment(row, span, UsageSegment)
 	}
@@ -189,45 +191,44 @@ func (r *Rater) resplit(row *row, version int64) {
 	r.changed(row)
 }
 
-// reversals are the segments that bring others to nothing: one for each charge and day of used
-// seconds, and one of voided ones.
-func (r *Rater) reversals(of []Segment) []Segment {
-	type key struct {
-		charge *Charge
-		day    int64
-		kind   SegmentKind // UsageReversed or VoidReversed
+// reversal takes segments off again. What an earlier re-rating took off of a charge is not, so that
+// a row grows by no more than it has, however often it is re-rated.
+type reversal struct {
+	of      []Segment // used or voided
+	seconds []int     // what they come to
+}
+
+func (v *reversal) add(s Segment, open string) {
+	seconds := int(s.Seconds)
+	if s.Kind > VoidSegment {
+		seconds, s.Kind = -seconds, s.Kind.reversed()
 	}
-	at := make(map[key]int)
+	i := slices.IndexFunc(v.of, func(have Segment) bool {
+		return have.Kind == s.Kind && have.Charge == s.Charge && have.Day == s.Day
+	})
+	if i < 0 {
+		i = len(v.of)
+		v.of, v.seconds = append(v.of, s), append(v.seconds, 0)
+		v.of[i].Billing = open
+	}
+	have := &v.of[i]
+	have.From, have.To = min(have.From, s.From), max(have.To, s.To)
+	have.Billing = max(have.Billing, open)
+	v.seconds[i] += seconds
+}
+
+func (v *reversal) segments() []Segment {
 	var out []Segment
-	var seconds []int64
-	for i := range of {
-		s := &of[i]
-		k := key{s.Charge, s.Day, s.Kind | UsageReversed}
-		n, ok := at[k]
-		if !ok {
-			n = len(out)
-			at[k] = n
-			out = append(out, Segment{
-				Kind: k.kind, Charge: s.Charge, Day: s.Day, From: s.From, To: s.To,
-				Billing: r.closes.Billing(
-					PeriodKey{s.Charge.Tenant, s.Charge.Contract, s.Charge.Period}, r.offset),
-			})
-			seconds = append(seconds, 0)
+	for i, s := range v.of {
+		if v.seconds[i] < 0 {
+			panic("BUG: more was taken off of a charge than it had")
 		}
-		out[n].From, out[n].To = min(out[n].From, s.From), max(out[n].To, s.To)
-		if s.Kind == k.kind {
-			seconds[n] -= int64(s.Seconds)
-		} else {
-			seconds[n] += int64(s.Seconds)
+		if v.seconds[i] > 0 {
+			s.Kind, s.Seconds = s.Kind.reversed(), uint16(v.seconds[i])
+			out = append(out, s)
 		}
 	}
-	for n := range out {
-		if seconds[n] < 0 || seconds[n] > int64(out[n].To-out[n].From) {
-			panic("BUG: more seconds are reversed than there are")
-		}
-		out[n].Seconds = uint16(seconds[n])
-	}
-	return slices.DeleteFunc(out, func(s Segment) bool { return s.Seconds == 0 })
+	return out
 }
 
 // rerateConsumed takes what was consumed in the hours off again, and adds it anew.
