@@ -109,6 +109,17 @@ func (b *Biller) Step(ctx context.Context, now time.Time) (BillReport, error) {
 
 // sync brings the book, and the store's documents, up to the end of the billing log.
 func (b *Biller) sync(ctx context.Context, report *BillReport) error {
+	var issued, written int64
+	if !b.checked {
+		// Before the log is read: another biller may write meanwhile what that has by then.
+		var err error
+		if issued, err = b.config.Bills.Issued(ctx); err != nil {
+			return fmt.Errorf("count issued documents: %w", err)
+		}
+		if written, err = b.config.Bills.Written(ctx); err != nil {
+			return fmt.Errorf("find the newest document: %w", err)
+		}
+	}
 	records, err := b.config.Billing.ReadToEnd(ctx)
 	if err != nil {
 		return fmt.Errorf("read billing log: %w", err)
@@ -122,16 +133,8 @@ func (b *Biller) sync(ctx context.Context, report *BillReport) error {
 		b.entries = append(b.entries, entries...)
 	}
 	if !b.checked {
-		issued, err := b.config.Bills.Issued(ctx)
-		if err != nil {
-			return fmt.Errorf("count issued documents: %w", err)
-		}
 		if issued > b.book.Issued() {
 			return fmt.Errorf("%w: %d, not %d", ErrLogTooShort, b.book.Issued(), issued)
-		}
-		written, err := b.config.Bills.Written(ctx)
-		if err != nil {
-			return fmt.Errorf("find the newest document: %w", err)
 		}
 		b.entries = slices.DeleteFunc(b.entries, func(e billing.Entry) bool {
 			return e.Offset <= written // another biller wrote it, or this one before it restarted

@@ -2,7 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/rating"
@@ -36,14 +39,18 @@ func (s *Settler) Step(ctx context.Context, now time.Time) (SettleReport, error)
 		return SettleReport{}, fmt.Errorf("find changed periods: %w", err)
 	}
 	report := SettleReport{Periods: len(periods)}
+	var errs []error
 	for len(periods) > 0 {
 		n := min(len(periods), settleBatch)
 		charges, err := s.settle(ctx, periods[:n], now)
-		if err != nil {
-			return report, err
-		}
 		report.Charges += charges
+		if err != nil {
+			errs = append(errs, err)
+		}
 		periods = periods[n:]
+	}
+	if len(errs) > 0 {
+		return report, errors.Join(errs...) // all are looked at again
 	}
 	s.since = next
 	return report, nil
@@ -58,20 +65,38 @@ func (s *Settler) settle(ctx context.Context, periods []PeriodKey, now time.Time
 	if err := s.prices.Refresh(ctx, now); err != nil {
 		return 0, err
 	}
-	lines, err := rating.Settle(sums, s.prices.Catalog)
-	if err != nil {
-		return 0, err
-	}
 	settled := make(map[PeriodKey][]rating.Settled, len(periods))
-	for _, p := range periods {
-		settled[p] = nil
-	}
-	for _, line := range lines {
-		key := PeriodKey{Tenant: line.Tenant, Contract: line.Contract, Period: line.Period}
-		settled[key] = append(settled[key], line)
+	var errs []error
+	charges := 0
+	for key, sums := range byPeriod(sums, periods) {
+		// One that cannot be settled yet, such as half of a re-rating, holds no other up.
+		lines, err := rating.Settle(sums, s.prices.Catalog)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		settled[key] = lines
+		charges += len(lines)
 	}
 	if err := s.store.WriteSettlements(ctx, settled, now); err != nil {
-		return 0, fmt.Errorf("write settlements: %w", err)
+		errs = append(errs, fmt.Errorf("write settlements: %w", err))
 	}
-	return len(lines), nil
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return charges, errors.Join(errs...)
+}
+
+// byPeriod splits sums by the period that they are of. Periods without charges have no sums.
+func byPeriod(sums rating.Sums, periods []PeriodKey) map[PeriodKey]rating.Sums {
+	out := make(map[PeriodKey]rating.Sums, len(periods))
+	for _, p := range periods {
+		out[p] = make(rating.Sums)
+	}
+	for charge, quantity := range sums {
+		key := PeriodKey{Tenant: charge.Tenant, Contract: charge.Contract, Period: charge.Period}
+		if out[key] == nil {
+			out[key] = make(rating.Sums)
+		}
+		out[key][charge] = quantity
+	}
+	return out
 }

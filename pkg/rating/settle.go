@@ -2,6 +2,7 @@ package rating
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -33,7 +34,9 @@ type Settled struct {
 // order of the charges and depends on nothing else. It fails where the catalog lacks a version.
 func Settle(sums Sums, from *catalog.Catalog) ([]Settled, error) {
 	settled := make([]Settled, 0, len(sums))
-	for charge, quantity := range sums {
+	charges := slices.SortedFunc(maps.Keys(sums), func(a, b Charge) int { return a.Compare(&b) })
+	for _, charge := range charges { // in order, so that errors are the same each time
+		quantity := sums[charge]
 		if quantity.Sign() < 0 {
 			return nil, fmt.Errorf("settle charge %s of tenant %s: its quantity is %s: its rows were not "+
 				"all rated by this catalog", charge.Key(), charge.Tenant, quantity)
@@ -48,7 +51,6 @@ func Settle(sums Sums, from *catalog.Catalog) ([]Settled, error) {
 			ListNano: curve.sold(), Amount: curve.Total(quantity), Currency: curve.currency,
 		})
 	}
-	slices.SortFunc(settled, func(a, b Settled) int { return a.Charge.Compare(&b.Charge) })
 	return settled, nil
 }
 
