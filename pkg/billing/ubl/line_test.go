@@ -103,6 +103,9 @@ func TestLine_explained(t *testing.T) {
 	inclusive.Net, inclusive.Tax = "5.04", &billing.LineTax{Inclusive: true}
 	f(inclusive, "1 C62 at 5.04"+name+
 		"1500 unit at 0.004 EUR per unit on average; 6.00 EUR with tax")
+	inclusive.Quantity, inclusive.UnitPrice, inclusive.Average = "1", "0.02", false
+	inclusive.Amount, inclusive.Net = "0.02", "0.02" // as if the price were without tax
+	f(inclusive, "1 C62 at 0.02"+name+"1 unit at 0.02 EUR per unit; 0.02 EUR with tax")
 	fee := billing.Line{
 		Kind: billing.CommitmentLine, SKU: "gpu.m", Quantity: "1", Unit: "unit", Per: "unit",
 		UnitPrice: "6.004", Amount: "6.00",

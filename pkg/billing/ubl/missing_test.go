@@ -119,6 +119,9 @@ func TestRender_sellersOfSomeCountriesNeedMore(t *testing.T) {
 	f("DE", "FR", bare)
 	f("DE", "DE", bare, "seller: address.city", "seller: address.postal_code", "buyer: address.city",
 		"buyer: address.postal_code", "seller: phone", "seller: email", "seller: bank")
+	f("DE", "DE", func(d *billing.Document) {
+		d.Type, d.Cites, d.Seller.Bank = billing.CreditNote, &billing.Citation{Number: "1"}, nil
+	})
 	f("DK", "FR", bare, "seller: registration")
 	f("DK", "DK", bare, "seller: registration")
 	f("DK", "DK", func(d *billing.Document) {
@@ -144,6 +147,12 @@ func TestRender_sellersOfSomeCountriesNeedMore(t *testing.T) {
 	}, "seller: tax_id as SE and twelve digits, not SE1",
 		"TaxRule: a rate of 6, 12 or 25, as Sweden has, not 19",
 		"seller: registration of ten digits, with a right check digit, not 5566778890")
+	f("SE", "FR", func(d *billing.Document) {
+		for i := range d.Lines {
+			d.Lines[i].Tax.Category = "O"
+		}
+		d.Taxes[0].Category, d.Taxes[0].Reason, d.Seller.TaxID = "O", "x", "SE1"
+	})
 	norway := func(taxID string) func(d *billing.Document) {
 		return func(d *billing.Document) {
 			d.Seller.TaxID = taxID

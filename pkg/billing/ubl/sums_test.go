@@ -63,27 +63,55 @@ func TestSums_threeDecimals(t *testing.T) {
 	if got := sums(t, d); got != want {
 		t.Errorf("partly paid, the sums are %s, want %s", got, want)
 	}
+	// What is taxed was rounded, so the tax is computed anew.
+	half := billing.LineTax{Category: "S", Rate: "50"}
+	d = sold("KWD", half, "1.005")
+	d.Taxes = []billing.Tax{{LineTax: half, Taxable: "1.005", Tax: "0.503"}}
+	d.Due = "1.508"
+	want = "1.01 | S50 1.01 0.51 | 1.01 0.51 1.52 -0.01 1.51 | The exact amount due is 1.508 KWD."
+	if got := sums(t, d); got != want {
+		t.Errorf("the sums are %s, want %s", got, want)
+	}
+	d.Notes = append(make([]string, 0, 2), "thank you")
+	if sums(t, d); d.Notes[:2][1] != "" {
+		t.Errorf("the document's notes were written to: %q", d.Notes[:2])
+	}
+}
+
+// The rate of what is outside of VAT is demanded between Germans only.
+func TestSums_outside(t *testing.T) {
+	tax := billing.LineTax{Category: "O", Rate: "0"}
+	d := sold("EUR", tax, "5.00")
+	d.Taxes, d.Due = []billing.Tax{{LineTax: tax, Taxable: "5.00", Tax: "0.00", Reason: "x"}}, "5.00"
+	if got, want := sums(t, d), "5.00 | O 5.00 0.00 | 5.00 0.00 5.00 5.00 |"; got != want {
+		t.Errorf("the sums are %s, want %s", got, want)
+	}
+	d.Buyer = billingtest.Nordlicht()
+	if got, want := sums(t, d), "5.00 | O0 5.00 0.00 | 5.00 0.00 5.00 5.00 |"; got != want {
+		t.Errorf("between Germans, the sums are %s, want %s", got, want)
+	}
 }
 
 // Prices with tax and without it, in a currency without decimals, can come to a tax that is further
 // from the rate than the rules allow: the rest is the rounding amount.
 func TestSums_mixedPrices(t *testing.T) {
-	f := func(excluded, included, want string) {
+	f := func(gross, excluded, included, want string) {
 		t.Helper()
 		tax := billing.LineTax{Category: "S", Rate: "19"}
 		with := billing.LineTax{Category: "S", Rate: "19.0", Inclusive: true}
-		d := sold("JPY", tax, "50", "40")
+		d := sold("JPY", tax, gross, "40")
 		d.Lines[1].Tax = &with
 		d.Taxes = []billing.Tax{
-			{LineTax: tax, Taxable: "50", Tax: excluded}, {LineTax: with, Taxable: "40", Tax: included},
+			{LineTax: tax, Taxable: gross, Tax: excluded}, {LineTax: with, Taxable: "40", Tax: included},
 		}
 		d.Due = "108"
 		if got := sums(t, d); got != want {
 			t.Errorf("the sums are %s, want %s", got, want)
 		}
 	}
-	f("10", "8", "50 40 | S19 90 18 | 90 18 108 108 |") // 17.1
-	f("10", "9", "50 40 | S19 90 17 | 90 17 107 1 108 |")
+	f("50", "10", "8", "50 40 | S19 90 18 | 90 18 108 108 |")       // 17.1
+	f("60", "12", "8", "60 40 | S19 100 19 | 100 19 119 -11 108 |") // 20 is not allowed
+	f("50", "10", "9", "50 40 | S19 90 17 | 90 17 107 1 108 |")
 }
 
 func TestSums_reasons(t *testing.T) {
