@@ -457,6 +457,9 @@ func (l *line) print(put func(string, ...any), verb string, amount *big.Rat, dig
 		put("credit %s = %s", l.label, amount.FloatString(digits))
 	case l.late != "" && l.label == "":
 		put("late %s = %s", l.late, amount.FloatString(digits))
+		if len(l.details) == 0 {
+			return // the rest of another credit note
+		}
 		for i, part := range remainders(amount, exacts(l.details), digits) {
 			l.details[i].print(put, "detail", part, digits)
 		}
