@@ -7,8 +7,8 @@ import (
 )
 
 // creditLate makes the credit notes for a period that late events made cheaper: on its own invoice
-// and, where not enough is left of that, on the invoices with late lines of it, those first of which
-// most is left. There are none where nothing was billed, or nothing is left.
+// and, where not enough is left of that, on those with late lines of it, the one with most left
+// first. There are none where nothing was billed, or nothing is left.
 func (d *drafting) creditLate(sum *lateSum) ([]*Document, error) {
 	var lines []draftLine
 	var exact []money.Amount

@@ -32,8 +32,10 @@ timezone: Europe/Berlin
 bands: [{name: night, when: [{from: "22:00", to: "06:00"}]}]
 prices:
 - {sku: flat, per: hour, price: "3.333", bands: {night: {multiplier: "0.37"}}}
-- {sku: steps, per: hour, ladder: {mode: graduated, tiers: [{up_to: "1.5", price: "3"}, {price: "2.7"}]}}
-- {sku: volume, per: hour, ladder: {mode: volume, tiers: [{up_to: "2", price: "3"}, {price: "2"}]}}
+- {sku: steps, per: hour, ladder: {mode: graduated,
+    tiers: [{up_to: "1.5", price: "3"}, {price: "2.7"}]}}
+- {sku: volume, per: hour, ladder: {mode: volume,
+    tiers: [{up_to: "2", price: "3"}, {price: "2"}]}}
 - {sku: tokens, per: unit, package: "10", price: "0.33"}
 `
 
@@ -163,7 +165,9 @@ func TestDraft_doesNotDependOnHowEventsCame(t *testing.T) {
 		if a, b := encoded(t, want), encoded(t, drafts(t, again, prices)); !bytes.Equal(a, b) {
 			t.Fatalf("drafts depend on how events came:\n%s\n%s", a, b)
 		}
-		items := itemSums(t, ledger, prices, func(i *rating.LineItem) string { return i.BillingPeriod })
+		items := itemSums(t, ledger, prices, func(i *rating.LineItem) string {
+			return i.BillingPeriod
+		})
 		for _, d := range want {
 			sound(t, d)
 			if got := parse(d.UnroundedTotal); got.Cmp(items[d.Period]) != 0 {
@@ -173,8 +177,8 @@ func TestDraft_doesNotDependOnHowEventsCame(t *testing.T) {
 	})
 }
 
-// Property: wherever a period is closed, the exact sums of all documents of a usage period are those
-// of its line items; only what comes to less than a cent may make no document.
+// Property: wherever a period is closed, the exact sums of all documents of a usage period are
+// those of its line items; only what comes to less than a cent may make no document.
 func TestDraft_lateSumsAreWhatWasNotBilled(t *testing.T) {
 	prices := draftPrices(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -205,7 +209,7 @@ func TestDraft_lateSumsAreWhatWasNotBilled(t *testing.T) {
 			if difference.Sign() < 0 {
 				difference = difference.Neg()
 			}
-			// One late sum below half a cent for each close after the usage; gifts of rounding on notes.
+			// One late sum below half a cent for each close, and what rounding gave on notes.
 			if difference.Cmp(money.MustParse("0.02")) >= 0 {
 				t.Fatalf("%s: billed %s, line items %s", period, billedSums[period], want)
 			}

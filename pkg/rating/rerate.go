@@ -167,8 +167,8 @@ func (r *Rater) pricedAgain(row *row) (missing int64, ok bool) {
 	return 0, true
 }
 
-// resplit replaces the segments of a row that count in open periods. Those that count in closed ones
-// stay, and what they come to is taken off again in the next open period.
+// resplit replaces the segments of a row that count in open periods. Those of closed ones stay, and
+// what they come to is taken off again in the next open period.
 func (r *Rater) resplit(row *row, version int64) {
 	var kept []Segment
 	var back reversal

@@ -25,7 +25,8 @@ prices:
 - {sku: flat, per: hour, price: "28", minimum: 60s}
 - {sku: hourly, per: hour, price: "3.9", increment: 1h}
 - {sku: steps, per: hour, price: "1.7"}
-- {sku: volume, per: hour, ladder: {mode: volume, window: hour, tiers: [{up_to: "1", price: "2"}, {price: "1"}]}}
+- {sku: volume, per: hour, ladder: {mode: volume, window: hour,
+    tiers: [{up_to: "1", price: "2"}, {price: "1"}]}}
 - {sku: flat, purchase: spot, per: hour, market: {floor: "0.2", cap: "0.8"}}
 - {sku: tokens, per: unit, price: "0.02"}
 `

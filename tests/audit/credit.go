@@ -137,3 +137,18 @@ func (b *biller) billedFor(usage period, done map[*document]bool) *document {
 	}
 	return best
 }
+
+// gather makes the late lines of a period: one for each treatment.
+func gather(period string, details []line) []line {
+	var out []line
+	for _, d := range details {
+		i := slices.IndexFunc(out, func(l line) bool { return l.treatment == d.treatment })
+		if i < 0 {
+			i = len(out)
+			out = append(out, line{late: period, treatment: d.treatment, exact: new(big.Rat)})
+		}
+		out[i].exact.Add(out[i].exact, d.exact)
+		out[i].details = append(out[i].details, d)
+	}
+	return out
+}

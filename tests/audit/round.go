@@ -60,3 +60,10 @@ func remainders(total *big.Rat, parts []*big.Rat, digits int) []*big.Rat {
 	}
 	return out
 }
+
+func smaller(x, y *big.Rat) *big.Rat {
+	if x.Cmp(y) < 0 {
+		return x
+	}
+	return y
+}

@@ -39,7 +39,9 @@ func (p *parser) event(words []string) error {
 			return fmt.Errorf("%q is not NAME=VALUE", word)
 		case name == "resumed":
 			data[name] = value
-		case slices.Contains([]string{"project", "lease", "session_start", "purchase", "region", "contract"}, name):
+		case slices.Contains([]string{
+			"project", "lease", "session_start", "purchase", "region", "contract",
+		}, name):
 			data[name] = quoted(value)
 		case slices.Contains([]string{"team", "model", "model_version", "stage"}, name):
 			labels = append(labels, quoted(name)+":"+quoted(value))

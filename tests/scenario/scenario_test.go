@@ -74,7 +74,8 @@ func run(engine Engine, s *Script) string {
 		return err.Error()
 	}
 	slices.Sort(summary)
-	return difference + cmp.Diff(s.Bill, append([]string(nil), summary...)) + cmp.Diff(s.Refused, refused)
+	return difference + cmp.Diff(s.Bill, append([]string(nil), summary...)) +
+		cmp.Diff(s.Refused, refused)
 }
 
 // documents returns how the documents differ, of what the script says of them (-want +got).
@@ -92,7 +93,8 @@ func documents(engine Engine, s *Script) string {
 			made[i] = Without(made[i], unsaid(s.Documents[i])...)
 		}
 	}
-	return cmp.Diff(strings.Join(want, "\n"), strings.Join(made, "\n")) + cmp.Diff(s.Refused, refused)
+	return cmp.Diff(strings.Join(want, "\n"), strings.Join(made, "\n")) +
+		cmp.Diff(s.Refused, refused)
 }
 
 func TestScenarios_wrongExpectationFails(t *testing.T) {
