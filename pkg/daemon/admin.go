@@ -56,7 +56,7 @@ type Admin struct {
 	Registry *prometheus.Registry
 
 	listener net.Listener // nil: no server
-	handler  http.Handler
+	handler  *http.ServeMux
 	tls      *tls.Config
 	log      *slog.Logger
 
@@ -113,6 +113,10 @@ func (a *Admin) AddCheck(name string, check Check) {
 	a.checks[name] = check
 }
 
+// Handle lets the server also answer requests of a pattern, as [http.ServeMux] reads it. Call it
+// before the Task runs.
+func (a *Admin) Handle(pattern string, handler http.Handler) { a.handler.Handle(pattern, handler) }
+
 // Task returns the loop that answers requests. It is meant to be started first, so that it stops
 // last. It can run once; an error of it is fatal.
 func (a *Admin) Task() Task {
@@ -164,7 +168,7 @@ func (a *Admin) serve(ctx context.Context) error {
 }
 
 // routes returns the handler of everything the server answers.
-func (a *Admin) routes(profiles bool) http.Handler {
+func (a *Admin) routes(profiles bool) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{
 		Registry: a.Registry, MaxRequestsInFlight: 4, Timeout: 10 * time.Second,

@@ -30,8 +30,8 @@ var (
 )
 
 // Requests is a source of leases that somebody asks for. They are kept in a file, and a request
-// that was granted is on disk. A lease holds until its end is asked for, through restarts of the node,
-// too. Its methods may be called concurrently.
+// that was granted is on disk. A lease holds until its end is asked for, through restarts of the
+// node, too. Its methods may be called concurrently.
 type Requests struct {
 	path string
 	now  func() time.Time

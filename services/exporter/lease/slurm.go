@@ -33,8 +33,8 @@ type Slurm struct {
 }
 
 // NewSlurm returns the source for a node, by the name that Slurm has for it. command is what to
-// run; its first word is a program. cluster is part of the leases' names, as jobs are numbered anew by
-// each cluster.
+// run; its first word is a program. cluster is part of the leases' names, as each cluster numbers
+// its jobs anew.
 func NewSlurm(node, cluster string, command []string) *Slurm {
 	run := func(ctx context.Context) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(ctx, slurmTimeout)

@@ -75,11 +75,12 @@ func (e *Engine) reboot(boot string, now Instant) {
 	}
 }
 
-// Observe takes in all grants of one source, as they are now. A session whose grant is not among
-// them ended when it was last seen. Do not call it when the source did not answer.
-func (e *Engine) Observe(now Instant, source string, grants []Grant) {
+// Observe takes in all grants of one source, as they were when it was asked, by the monotonic clock.
+// A session whose grant is not among them ended when it was last seen. Do not call it when the
+// source did not answer.
+func (e *Engine) Observe(now Instant, asked time.Duration, source string, grants []Grant) {
 	e.state.Clock.observe(now)
-	mono := int64(now.Mono)
+	mono := int64(asked)
 	listed := make(map[string]bool, len(grants))
 	for i := range grants {
 		g := grants[i].normal()

@@ -47,7 +47,7 @@ func (w *world) poll() {
 	for _, l := range w.leases {
 		grants = append(grants, l.grant)
 	}
-	w.Observe(w.now, "test", grants)
+	w.Observe(w.now, w.now.Mono, "test", grants)
 }
 
 // store stores what is due, or only sends it, as if killed before it was noted.

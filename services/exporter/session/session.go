@@ -26,7 +26,7 @@ import (
 // Limits.
 const (
 	windowMost = 24 * time.Hour // longest window of an event
-	pastMost   = 4096           // ended sessions that are remembered
+	pastMost   = 1024           // ended sessions that are remembered
 )
 
 // Device is a device that is held, and how much of it.

@@ -36,7 +36,7 @@ func (n *node) pass(d time.Duration) {
 
 // see lets the source tell its grants, and sends what is due.
 func (n *node) see(grants ...Grant) {
-	n.Observe(n.now, "test", grants)
+	n.Observe(n.now, n.now.Mono, "test", grants)
 	n.send(false)
 }
 
@@ -283,9 +283,9 @@ func TestEngine_eventIsAccepted(t *testing.T) {
 	g := grant("a", boot)
 	g.Labels, g.Region = map[string]string{"team": "x"}, "cn-north"
 	g.Held = map[string]int64{"gpu.h100-80g": 333, "cpu.core": 16000}
-	n.Observe(n.now, "test", []Grant{g})
+	n.Observe(n.now, n.now.Mono, "test", []Grant{g})
 	n.pass(time.Minute)
-	n.Observe(n.now, "test", []Grant{g})
+	n.Observe(n.now, n.now.Mono, "test", []Grant{g})
 	due := n.Due(false)
 	text := n.Event(&due[0], json.RawMessage(`{"gpu_util":0.5}`))
 	var e metering.Event
