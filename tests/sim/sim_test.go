@@ -320,7 +320,7 @@ var mustMeet = []string{
 	"letter invalid_window", "letter invalid_amount", "letter session_conflict", "letter no_price",
 	"letter future", "letter misrouted", "letter price_mismatch",
 	"document invoice", "document credit_note", "period decided", "decision ignored",
-	"insert documents late", "insert closes fails", "insert re-ratings fails", "re-rating",
+	"insert documents late", "insert closes fails", "re-rating",
 	"credit by a person", "credit of late events", "verified credit_note", "changed cell",
 }
 
