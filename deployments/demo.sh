@@ -147,6 +147,12 @@ In SQL, from any client of ClickHouse's HTTP interface at 127.0.0.1:$clickhouse_
 
   SELECT sku, purchase, band, sum(amount) AS amount FROM suanpan.line_items GROUP BY ALL ORDER BY amount DESC
 
+Close a month and look at its invoices (see bin/suanpan invoice --help):
+
+  export SUANPAN_KAFKA=$kafka SUANPAN_CLICKHOUSE=http://127.0.0.1:$clickhouse_port/suanpan
+  bin/suanpan close --period \$(curl -s '$url' -d 'SELECT min(billing_period) FROM line_items')
+  bin/suanpan invoice download INV-$(date +%Y)-1 --format pdf --out invoice.pdf
+
 The exact bill of a tenant, by charge:
 
   bin/suanpan summary --kafka $kafka --clickhouse http://127.0.0.1:$clickhouse_port/suanpan --tenant tenant-00
