@@ -281,3 +281,39 @@ func FuzzBook(f *testing.F) {
 		}
 	})
 }
+
+// TestCredit_taxIsNeverMoreThanIsLeft gives back lines whose tax was rounded up, each by itself, until
+// no tax is left, and then an amount.
+func TestCredit_taxIsNeverMoreThanIsLeft(t *testing.T) {
+	invoice := plainInvoice("acme", "2026-01", 2, 2, 2, 2, 2, 2, 2, 2, 2, 2) // 0.20 and 0.05 tax
+	h := NewHistory()
+	if err := h.Add(invoice); err != nil {
+		t.Fatal(err)
+	}
+	five := money.MustParse("0.05")
+	for i, r := range []CreditRequest{
+		{Line: 1},
+		{Line: 2},
+		{Line: 3},
+		{Line: 4},
+		{Line: 5},
+		{Amount: &five},
+		{},
+	} {
+		r.Key, r.ID, r.Reason = invoice.Key(), fmt.Sprint(i), "because"
+		note, err := Credit(h, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "0.01"
+		if i > 4 {
+			want = "0.00"
+		}
+		if note.TaxTotal != want {
+			t.Errorf("note %d gives a tax of %s back, want %s", i, note.TaxTotal, want)
+		}
+		if err := h.Add(note); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -62,7 +62,12 @@ type rerateWorld struct {
 
 func (w *rerateWorld) rater(store *Ledger) *Rater {
 	r := NewRater(w.prices, store.Stored(), store.Closes().Sorted()...)
-	r.Obey(func(int64) *catalog.Catalog { return w.amended }, store.Rerates()...)
+	r.Obey(func(offset int64) *catalog.Catalog {
+		if offset == 0 {
+			return w.prices
+		}
+		return w.amended
+	}, store.Rerates()...)
 	return r
 }
 
@@ -186,7 +191,7 @@ func closeOfMonth(t *rapid.T, prices *catalog.Catalog, contract, period string) 
 }
 
 // drawRecords puts closes and re-ratings among usage.
-func drawRecords(t *rapid.T, prices *catalog.Catalog) []metering.Event {
+func drawRecords(t *rapid.T, prices *catalog.Catalog, draw func() metering.Event) []metering.Event {
 	events := scramble(t, drawUsage(t))
 	insert := func(at int, e metering.Event) int {
 		events = append(events[:at], append([]metering.Event{e}, events[at:]...)...)
@@ -205,7 +210,7 @@ func drawRecords(t *rapid.T, prices *catalog.Catalog) []metering.Event {
 		}
 	}
 	for range rapid.IntRange(1, 4).Draw(t, "re-ratings") {
-		insert(rapid.IntRange(0, len(events)).Draw(t, "re-rating at"), rerateAll(1))
+		insert(rapid.IntRange(0, len(events)).Draw(t, "re-rating at"), draw())
 	}
 	return events
 }
@@ -226,7 +231,7 @@ func sumsOf(t *rapid.T, events []metering.Event, prices *catalog.Catalog) map[st
 func TestRerate_sumsAreThoseOfTheNewCatalog(t *testing.T) {
 	prices, amended := lawPrices(t), amendedPrices(t)
 	rapid.Check(t, func(t *rapid.T) {
-		events := drawRecords(t, prices)
+		events := drawRecords(t, prices, func() metering.Event { return rerateAll(1) })
 		same := rerateWorld{prices, prices}
 		if d := cmp.Diff(sumsOf(t, events, prices), printed(same.calm(t, events, nil).Sums())); d != "" {
 			t.Fatalf("unchanged prices changed sums (-want +got):\n%s", d)
@@ -262,7 +267,13 @@ func TestRerate_sumsAreThoseOfTheNewCatalog(t *testing.T) {
 func TestRerate_survivesCrashes(t *testing.T) {
 	prices, amended := lawPrices(t), amendedPrices(t)
 	rapid.Check(t, func(t *rapid.T) {
-		events := drawRecords(t, prices)
+		events := drawRecords(t, prices, func() metering.Event {
+			e := rerateAll(rapid.Int64Range(0, 1).Draw(t, "catalog"))
+			from := lawBase + rapid.Int64Range(-3, 8).Draw(t, "from")*metering.Hour
+			e.Start = metering.InstantOf(from)
+			e.End = metering.InstantOf(from + rapid.Int64Range(1, 6).Draw(t, "hours")*metering.Hour)
+			return e
+		})
 		w := rerateWorld{prices, amended}
 		want, got := w.calm(t, events, nil), w.torn(t, events)
 		if d := cmp.Diff(counted(want), counted(got)); d != "" {
