@@ -17,10 +17,18 @@ func TestAllocate(t *testing.T) {
 		places int
 		want   []string
 	}{
-		{"thirds: the first of equals has the cent", "1", []string{"0.333", "0.333", "0.333"}, 2,
-			[]string{"0.34", "0.33", "0.33"}},
-		{"the largest remainder first", "0.03", []string{"0.001", "0.019", "0.009"}, 2,
-			[]string{"0.00", "0.02", "0.01"}},
+		{
+			"thirds: the first of equals has the cent", "1",
+			[]string{"0.333", "0.333", "0.333"},
+			2,
+			[]string{"0.34", "0.33", "0.33"},
+		},
+		{
+			"the largest remainder first", "0.03",
+			[]string{"0.001", "0.019", "0.009"},
+			2,
+			[]string{"0.00", "0.02", "0.01"},
+		},
 		{"a negative part", "9.99", []string{"10.005", "-0.015"}, 2, []string{"10.01", "-0.02"}},
 		{"no minor unit", "100", []string{"33.4", "33.3", "33.3"}, 0, []string{"34", "33", "33"}},
 		{"three decimals", "0.002", []string{"0.0005", "0.0015"}, 3, []string{"0.001", "0.001"}},
