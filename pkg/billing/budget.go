@@ -185,7 +185,7 @@ type Alert struct {
 // AlertKind says what an alert is about.
 type AlertKind string
 
-// BudgetAlert: a budget has reached a threshold.
+// BudgetAlert is of a budget that has reached a threshold.
 const BudgetAlert AlertKind = "budget"
 
 // Contact is a channel that an alert goes to.

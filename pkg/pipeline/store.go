@@ -24,7 +24,8 @@ type Rows interface {
 	// Find returns all that there is of a need.
 	Find(ctx context.Context, need *rating.Need) (*rating.Known, error)
 	// Write writes changed rows durably: sessions first, then voids, consumed, hours, re-ratings and
-	// closes. After an error any part of them may have been written, or may yet be; writing them again is right.
+	// closes. After an error any part of them may have been written, or may yet be; writing them
+	// again is right.
 	Write(ctx context.Context, changes *rating.Changes) error
 	// WriteDeadLetters writes dead letters durably; writing one again changes nothing.
 	WriteDeadLetters(ctx context.Context, letters []DeadLetter) error

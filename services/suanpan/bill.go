@@ -30,7 +30,7 @@ order. A suanpan.period.close.v1 event closes a period at its place in the file:
 period becomes a late line of the next open one, or a credit note. One document is printed a line,
 as schemas/invoice.v1.json describes it: drafts, without number and issue date, by tenant and
 period. With --out each is a file of that folder instead.`,
-		Example: `  suanpan bill --catalog catalog.yaml --events events.jsonl | jq -r '[.tenant,.due]|@csv'
+		Example: `  suanpan bill --catalog catalog.yaml --events events.jsonl | jq -r .due
   suanpan bill --catalog prices/ --events events.jsonl --out drafts`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -25,8 +25,8 @@ func closeCommand() *cobra.Command {
 		Use:   "close --period YYYY-MM [--tenant TENANT]",
 		Short: "Close a billing period now, and make its invoices",
 		Long: `Close a billing period now, without waiting for its grace, and make its invoices. The
-period must be over; earlier ones that are open are closed with it. Usage of it that comes later is billed with the next
-period. The rater has to run; closing twice changes nothing.`,
+period must be over; earlier ones that are open are closed with it. Usage of it that comes later is
+billed with the next period. The rater has to run; closing twice changes nothing.`,
 		Example: "  suanpan close --period 2026-01 --tenant acme",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -67,8 +67,8 @@ func invoiceDownloadCommand() *cobra.Command {
 		Use:   "download [DOCUMENT] --format FORMAT [--out FILE|DIR]",
 		Short: "Write documents as PDF, HTML, CSV, JSON or UBL (e-invoice)",
 		Long: `Write documents as PDF, HTML, CSV, JSON or UBL 2.1 for EN 16931 and Peppol. All are
-renderings of one immutable JSON document: they are the same, byte for byte, whenever they are made. Without
-DOCUMENT all issued ones that the flags choose are written to the folder --out.`,
+renderings of one immutable JSON document: they are the same, byte for byte, whenever they are made.
+Without DOCUMENT all issued ones that the flags choose are written to the folder --out.`,
 		Example: `  suanpan invoice download INV-2026-17 --format pdf --out INV-2026-17.pdf
   suanpan invoice download --period 2026-01 --format ubl --out invoices`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
