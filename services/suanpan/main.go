@@ -83,10 +83,10 @@ line of the YAML file that --config names. Exit codes: 0 done, 1 failed, 2 wrong
 		}
 	}
 	add("run", serveCommand(), archiverCommand(), raterCommand(), settlerCommand(), billerCommand(),
-		embeddedCommand(), migrateCommand())
+		embeddedCommand(), migrateCommand(), exporterCommand())
 	add("use", applyCommand(), getCommand(), sendCommand(), replayCommand(), summaryCommand(),
 		deadLetterCommand(), closeCommand(), invoiceCommand(), creditNoteCommand(), verifyCommand(),
-		rerateCommand(), exportCommand(), budgetCommand(), alertCommand(), gpuCommand())
+		rerateCommand(), exportCommand(), budgetCommand(), alertCommand(), gpuCommand(), leaseCommand())
 	add("offline", rateCommand(), billCommand())
 	root.AddCommand(versionCommand())
 	return root

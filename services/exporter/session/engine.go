@@ -75,9 +75,9 @@ func (e *Engine) reboot(boot string, now Instant) {
 	}
 }
 
-// Observe takes in all grants of one source, as they were when it was asked, by the monotonic clock.
-// A session whose grant is not among them ended when it was last seen. Do not call it when the
-// source did not answer.
+// Observe takes in all grants of one source, as they were when it was asked, by the monotonic
+// clock. A session whose grant is not among them ended when it was last seen. Do not call it when
+// the source did not answer.
 func (e *Engine) Observe(now Instant, asked time.Duration, source string, grants []Grant) {
 	e.state.Clock.observe(now)
 	mono := int64(asked)
@@ -300,6 +300,9 @@ func (e *Engine) Changed() bool {
 	e.changed = false
 	return changed
 }
+
+// Touch undoes Changed, where the state could not be saved.
+func (e *Engine) Touch() { e.changed = true }
 
 // State returns the state, to be encoded at once: it is the engine's own.
 func (e *Engine) State() *State { return &e.state }
