@@ -282,8 +282,8 @@ func FuzzBook(f *testing.F) {
 	})
 }
 
-// TestCredit_taxIsNeverMoreThanIsLeft gives back lines whose tax was rounded up, each by itself, until
-// no tax is left, and then an amount.
+// TestCredit_taxIsNeverMoreThanIsLeft gives back lines whose tax was rounded up, each by itself,
+// until no tax is left, and then an amount.
 func TestCredit_taxIsNeverMoreThanIsLeft(t *testing.T) {
 	invoice := plainInvoice("acme", "2026-01", 2, 2, 2, 2, 2, 2, 2, 2, 2, 2) // 0.20 and 0.05 tax
 	h := NewHistory()

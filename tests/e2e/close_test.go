@@ -135,8 +135,8 @@ func shuffled(random *rand.Rand, text string) string {
 }
 
 // TestClose kills the rater, two billers and ClickHouse around the closes of two months, while
-// usage comes in any order and twice. The documents are those that suanpan bill makes of the same events;
-// numbers have no gap and no repeat; every invoice stands verification.
+// usage comes in any order and twice. The documents are those that suanpan bill makes of the same
+// events; numbers have no gap and no repeat; every invoice stands verification.
 func TestClose(t *testing.T) {
 	onBrokers(t, func(t *testing.T, s *system) {
 		c := readClosing(t)

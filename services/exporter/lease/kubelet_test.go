@@ -287,8 +287,8 @@ func TestKubelet_noTenantNoLease(t *testing.T) {
 	same(t, nil, leases(t, k))
 }
 
-// TestKubelet_awayTellsNothing restarts the kubelet: leases are not known meanwhile, and known again
-// afterwards.
+// TestKubelet_awayTellsNothing restarts the kubelet: leases are not known meanwhile, and known
+// again afterwards.
 func TestKubelet_awayTellsNothing(t *testing.T) {
 	c, clock := newCluster(t), now
 	k := c.source(t, &clock)

@@ -96,7 +96,8 @@ func TestFile(t *testing.T) {
 		"leases: [{lease: a, tenant: b, devices: [x], purchase: free}]",
 		"leases: [{lease: a, tenant: b, devices: [x], color: red}]",
 		"leases: [{lease: a, tenant: b, held: {cpu.core: 0.0001}}]",
-		"leases: [{lease: a, tenant: b, devices: [x], start: 2026-01-02T00:00:00Z, end: 2026-01-01T00:00:00Z}]",
+		"leases: [{lease: a, tenant: b, devices: [x], start: 2026-01-02T00:00:00Z, " +
+			"end: 2026-01-01T00:00:00Z}]",
 		"leases: [{lease: " + strings.Repeat("x", 257) + ", tenant: b, devices: [x]}]",
 	} {
 		write(bad)

@@ -188,7 +188,9 @@ func TestEngine_changeOfStageResumes(t *testing.T) {
 // TestEngine_stepsOfTheWallClock sets the wall clock back and forth: a lease is as long as it was,
 // and one that began before is found by the clock of then.
 func TestEngine_stepsOfTheWallClock(t *testing.T) {
-	for _, step := range []time.Duration{-time.Hour, time.Hour, -20 * time.Second, 90 * 24 * time.Hour} {
+	for _, step := range []time.Duration{
+		-time.Hour, time.Hour, -20 * time.Second, 90 * 24 * time.Hour,
+	} {
 		n := newNode()
 		n.see(grant("a", boot))
 		n.pass(50 * time.Second)

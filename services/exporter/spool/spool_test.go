@@ -208,8 +208,8 @@ func segments(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestSpool_damageIsCounted flips each byte of a record in the middle: it alone is lost, and that is
-// counted.
+// TestSpool_damageIsCounted flips each byte of a record in the middle: it alone is lost, and that
+// is counted.
 func TestSpool_damageIsCounted(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, 0)
