@@ -255,8 +255,8 @@ func (w *world) checkComplete(fresh *pipeline.Prices, decisions []decided) {
 }
 
 // checkSums makes sure that what each decision bills is what the settled usage up to its close
-// costs more than that up to the close before it: so all documents together are all that was used. What
-// became cheaper by less than a cent, or by less than rounding had left, has no credit note.
+// costs more than that up to the close before it: so all documents together are all that was used.
+// What became cheaper by less than a cent, or by less than rounding had left, has no credit note.
 func (w *world) checkSums(ledger *rating.Ledger, fresh *pipeline.Prices, decisions []decided) {
 	costs := make(map[period]map[string]money.Amount) // of contracts, by usage period
 	billed := make(map[period][]string)               // billing periods of contracts
