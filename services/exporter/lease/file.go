@@ -73,6 +73,9 @@ func parseFile(data []byte) ([]Lease, error) {
 			return nil, fmt.Errorf("lease %d (%.40q): %w", i+1, content.Leases[i].Lease, err)
 		}
 		l.Key = key(l.Tenant, l.Lease)
+		if !l.Start.IsZero() && !l.End.IsZero() && l.End.Before(l.Start) {
+			return nil, fmt.Errorf("lease %d (%.40q) ends before it starts", i+1, l.Lease)
+		}
 		if known[l.Key] {
 			return nil, fmt.Errorf("lease %d (%.40q) is there twice", i+1, l.Lease)
 		}

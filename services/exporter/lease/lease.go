@@ -88,8 +88,6 @@ func (l *Lease) complete() error {
 		return errors.New("neither devices nor held amounts")
 	case len(l.Devices) > devicesMost || len(l.Held) > skusMost:
 		return fmt.Errorf("more than %d devices or %d SKUs", devicesMost, skusMost)
-	case !l.Start.IsZero() && !l.End.IsZero() && l.End.Before(l.Start):
-		return errors.New("it ends before it starts")
 	}
 	for name, value := range l.Labels {
 		if name == "" || len(name) > textMost || len(value) > textMost {

@@ -35,6 +35,9 @@ type Engine struct {
 	state   State
 	changed bool
 	counts  Counts
+
+	// The last of the past sessions of each key of a source, and of each lease.
+	byKey, byLease map[string]*Session
 }
 
 // New returns an engine that knows a state: that of an earlier one, or the zero value. boot names
@@ -54,7 +57,17 @@ func New(config Config, state State, boot string, now Instant) *Engine {
 		e.reboot(boot, now)
 	}
 	e.state.Clock.observe(now)
+	e.index()
 	return e
+}
+
+// index finds past sessions anew.
+func (e *Engine) index() {
+	e.byKey, e.byLease = map[string]*Session{}, map[string]*Session{}
+	for _, s := range e.state.Past {
+		e.byKey[joinKey(s.Source, s.Key)] = s
+		e.byLease[joinKey(s.Tenant, s.Lease)] = s
+	}
 }
 
 // reboot carries the sessions over to a monotonic clock that has started again: across a boot only
@@ -213,6 +226,7 @@ func (e *Engine) reopen(s *Session) {
 	}
 	e.state.Past = slices.DeleteFunc(e.state.Past, func(p *Session) bool { return p == s })
 	e.state.Open = append(e.state.Open, s)
+	e.index()
 }
 
 // open begins a session at an instant.
@@ -247,18 +261,22 @@ func (e *Engine) elsewhere(source string, g *Grant) bool {
 
 // past returns the last ended session of a grant's key, and that of its lease, or nil.
 func (e *Engine) past(source string, g *Grant) (key, lease *Session) {
-	for _, list := range [][]*Session{e.state.Open, e.state.Past} {
-		for _, s := range slices.Backward(list) {
-			if !s.Ended {
-				continue
-			}
-			if key == nil && s.Source == source && s.Key == g.Key {
-				key = s
-			}
-			if lease == nil && s.Tenant == g.Tenant && s.Lease == g.Lease {
-				lease = s
-			}
+	for _, s := range slices.Backward(e.state.Open) { // those that are not reported yet
+		if !s.Ended {
+			continue
 		}
+		if key == nil && s.Source == source && s.Key == g.Key {
+			key = s
+		}
+		if lease == nil && s.Tenant == g.Tenant && s.Lease == g.Lease {
+			lease = s
+		}
+	}
+	if key == nil {
+		key = e.byKey[joinKey(source, g.Key)]
+	}
+	if lease == nil {
+		lease = e.byLease[joinKey(g.Tenant, g.Lease)]
 	}
 	return key, lease
 }
@@ -269,6 +287,8 @@ func (e *Engine) retire() {
 	for _, s := range e.state.Open {
 		if s.Ended && s.Covered >= s.Finish {
 			e.state.Past = append(e.state.Past, s)
+			e.byKey[joinKey(s.Source, s.Key)] = s
+			e.byLease[joinKey(s.Tenant, s.Lease)] = s
 			e.changed = true
 			continue
 		}
@@ -278,6 +298,7 @@ func (e *Engine) retire() {
 	e.state.Open = open
 	if extra := len(e.state.Past) - pastMost; extra > 0 {
 		e.state.Past = slices.Delete(e.state.Past, 0, extra)
+		e.index()
 	}
 }
 
