@@ -9,7 +9,7 @@ FUZZTIME ?= 10s
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 export TRACE FUZZTIME
 
-.PHONY: help setup build demo test fmt fmt-check vet lint unit scenario sim fuzz bench e2e race test-gpu up down clean
+.PHONY: help setup build build-gpu demo test fmt fmt-check vet lint unit scenario sim fuzz bench e2e race test-gpu up down clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | \
@@ -21,6 +21,9 @@ setup: ## fetch libchdb (pinned, its checksum checked) and a font, and print whe
 
 build: ## build the command into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ ./services/...
+
+build-gpu: ## build the command with cgo into bin/, as GPU nodes need it (a C compiler, glibc)
+	CGO_ENABLED=1 go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ ./services/suanpan
 
 demo: ## everything on this machine: serve, a catalog, a fleet's usage, the spend (TRACE=FILE)
 	@deployments/demo.sh

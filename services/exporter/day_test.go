@@ -114,7 +114,6 @@ type broker struct {
 	last    map[string]metering.Instant // session -> end of its last window
 	now     func() time.Time
 	count   int
-	energy  int
 }
 
 func (b *broker) Append(_ context.Context, records ...pipeline.Record) error {
