@@ -119,8 +119,9 @@ func TestCrash(t *testing.T) {
 			}
 		}
 		sent(t, done)
-		s.waitSummary(f.summary, 3*time.Minute)
-		s.waitArchive(len(f.events), 3*time.Minute)
+		// The embedded broker waits for members that were killed as they joined, one after the other.
+		s.waitSummary(f.summary, 6*time.Minute)
+		s.waitArchive(len(f.events), 6*time.Minute)
 		checkLineItems(t, s, f.items)
 		if got := s.letters("--limit", "10"); got != "" {
 			t.Errorf("there are dead letters:\n%s", got)
