@@ -201,7 +201,8 @@ func (d *day) start() {
 	_ = d.sampler.Step(now()) // the driver may be away
 }
 
-// kill ends the exporter without a word; torn: after windows were stored, and before that was noted.
+// kill ends the exporter without a word; torn: after windows were stored, and before that was
+// noted.
 func (d *day) kill(torn bool) {
 	d.t.Helper()
 	path := filepath.Join(d.dir, stateName)
@@ -349,9 +350,10 @@ func TestDay(t *testing.T) {
 	}
 	d := &day{
 		t: t, random: rand.New(rand.NewPCG(6, 6)), dir: t.TempDir(), boot: "boot 1",
-		now:    session.Instant{Mono: time.Hour, Wall: time.Date(2026, 1, 5, 2, 0, 0, 0, time.UTC)},
-		driver: &driver{lost: map[string]bool{}}, scheduler: &scheduler{ended: map[string]time.Duration{}},
-		truths: map[string]*truth{}, holds: map[int]string{},
+		now:       session.Instant{Mono: time.Hour, Wall: time.Date(2026, 1, 5, 2, 0, 0, 0, time.UTC)},
+		driver:    &driver{lost: map[string]bool{}},
+		scheduler: &scheduler{ended: map[string]time.Duration{}},
+		truths:    map[string]*truth{}, holds: map[int]string{},
 	}
 	d.broker = &broker{
 		t: t, offline: rating.NewOffline(prices), parser: metering.NewParser(),
@@ -422,7 +424,9 @@ func (d *day) fault(second int) {
 		d.kill(chance(2))
 	}
 	if chance(4000) {
-		steps := []time.Duration{-time.Hour, time.Hour, -90 * time.Second, 10 * time.Minute, -13 * time.Second}
+		steps := []time.Duration{
+			-time.Hour, time.Hour, -90 * time.Second, 10 * time.Minute, -13 * time.Second,
+		}
 		d.step(steps[d.random.IntN(len(steps))])
 	}
 }

@@ -75,6 +75,7 @@ type Exporter struct {
 	sent     int64
 	sending  error // why nothing is sent; nil: it is
 	storing  error // why nothing is stored; nil: it is
+	crowded  int   // devices of which leases hold more than all
 }
 
 // Open opens an exporter with what it knew before. Its folder belongs to it alone.
@@ -282,4 +283,29 @@ func (e *Exporter) hold(source string, leases []lease.Lease) {
 		}
 	}
 	e.config.Sampler.Hold(slices.Clip(holders))
+	e.count(source)
 }
+
+// count counts the devices of which leases hold more than there is: somebody is billed for what
+// somebody else has.
+func (e *Exporter) count(source string) {
+	held := map[string]int64{}
+	crowded := 0
+	for _, s := range e.engine.Sessions() {
+		for _, d := range s.Devices {
+			before := held[d.UUID]
+			held[d.UUID] += d.Milli
+			if before <= wholeDevice && held[d.UUID] > wholeDevice {
+				crowded++
+			}
+		}
+	}
+	if crowded > e.crowded {
+		e.config.Log.Error("leases hold more of a device than there is", "devices", crowded,
+			"source", source)
+	}
+	e.crowded = crowded
+}
+
+// wholeDevice is a device in thousandths.
+const wholeDevice = 1000

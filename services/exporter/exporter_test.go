@@ -47,7 +47,9 @@ func TestSKUs(t *testing.T) {
 	f("Tesla V100-SXM2-32GB", 32768, "gpu.v100-32g")
 	f("Tesla T4", 15360, "gpu.t4-16g")
 	f("", 0, "gpu.unknown")
-	part := nvml.Device{Name: "NVIDIA H100 80GB HBM3", Parent: "GPU-1", Profile: "1g.10gb", MemoryMiB: 9984}
+	part := nvml.Device{
+		Name: "NVIDIA H100 80GB HBM3", Parent: "GPU-1", Profile: "1g.10gb", MemoryMiB: 9984,
+	}
 	if got := skus.Of(part); got != "gpu.h100-80g.1g.10gb" {
 		t.Errorf("a part: %s", got)
 	}
@@ -163,7 +165,8 @@ func TestExporter_idleIsNotBilled(t *testing.T) {
 	if len(events) != 1 {
 		t.Fatalf("events %v", events)
 	}
-	if held, _ := events[0]["held"].(map[string]any); len(held) != 1 || held["gpu.h100-80g"] != "0.334" {
+	held, _ := events[0]["held"].(map[string]any)
+	if len(held) != 1 || held["gpu.h100-80g"] != "0.334" {
 		t.Errorf("held %v", held)
 	}
 	registry := prometheus.NewPedanticRegistry()
@@ -238,6 +241,15 @@ func TestAPI(t *testing.T) {
 	f("POST", "/v1/leases", `{"lease": "a", "tenant": "acme", "devices": ["0"]}`, 200, `"devices":["GPU-0"]`)
 	f("POST", "/v1/leases", `{"lease": "b", "tenant": "acme", "devices": ["9"]}`, 202, `"session":""`)
 	f("GET", "/v1/leases", "", 200, `"held":{"gpu.h100-80g":"1"}`)
+	if d.exporter.crowded != 0 {
+		t.Error("a device with one lease is crowded")
+	}
+	f("POST", "/v1/leases", `{"lease": "d", "tenant": "beta", "devices": ["0"], "share": "0.001"}`,
+		200, `"gpu.h100-80g":"0.001"`)
+	if d.exporter.crowded != 1 {
+		t.Error("nobody minds that a device is held twice")
+	}
+	f("POST", "/v1/leases/end", `{"lease": "d"}`, 200, "beta")
 	f("POST", "/v1/leases", `{"lease": "a"`, 400, "invalid lease: read body")
 	f("POST", "/v1/leases", `{"lease": "a", "tenant": "acme", "devices": ["0"]} {}`, 400, "more than one")
 	f("POST", "/v1/leases", `{"lease": "a", "tennant": "acme"}`, 400, "tennant")
@@ -254,7 +266,9 @@ func TestAPI(t *testing.T) {
 }
 
 func TestGuard(t *testing.T) {
-	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") })
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "in")
+	})
 	for _, c := range []struct {
 		token, given string
 		want         int

@@ -28,6 +28,8 @@ var (
 		"Session-seconds that were too long ago to be reported when they became known.", nil, nil)
 	descEarly = prometheus.NewDesc("suanpan_exporter_overreported_seconds_total",
 		"Session-seconds that were reported before a source told of an earlier end.", nil, nil)
+	descCrowded = prometheus.NewDesc("suanpan_exporter_crowded_devices",
+		"Devices of which leases hold more than there is.", nil, nil)
 	descTwice = prometheus.NewDesc("suanpan_exporter_conflicts_total",
 		"Observations of a lease that another allocation had at the time.", nil, nil)
 )
@@ -37,6 +39,7 @@ func (e *Exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		descSessions, descEvents, descSent, descUp, descFailures, descSpoolRecords, descSpoolBytes,
 		descSpoolOldest, descSpoolFull, descSpoolLost, descTooOld, descEarly, descTwice,
+		descCrowded,
 	} {
 		ch <- desc
 	}
@@ -64,6 +67,7 @@ func (e *Exporter) Collect(ch chan<- prometheus.Metric) {
 		gauge(descUp, up, name)
 		count(descFailures, float64(e.failures[name]), name)
 	}
+	gauge(descCrowded, float64(e.crowded))
 	gauge(descSpoolRecords, float64(stats.Records))
 	gauge(descSpoolBytes, float64(stats.Bytes))
 	oldest := 0.0

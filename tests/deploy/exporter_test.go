@@ -198,7 +198,8 @@ func TestExporter_settings(t *testing.T) {
 	}
 	check(uses)
 	var settings map[string]any
-	if err := yaml.Unmarshal([]byte(read(t, "deployments/exporter/exporter.yaml")), &settings); err != nil {
+	config := read(t, "deployments/exporter/exporter.yaml")
+	if err := yaml.Unmarshal([]byte(config), &settings); err != nil {
 		t.Fatal(err)
 	}
 	uses = Uses{Command: "exporter"}

@@ -181,7 +181,7 @@ func gresDevices(gres string) ([]Device, error) {
 }
 
 // rangesMost bounds what a list of ranges may stand for.
-const rangesMost = 100_000
+const rangesMost = 10_000
 
 // expandRanges returns the numbers of "1,3-5", with the zeros that they begin with.
 func expandRanges(text string) ([]string, error) {
@@ -217,6 +217,9 @@ func expandHosts(list string) ([]string, error) {
 		numbers, err := expandRanges(m[2])
 		if err != nil {
 			return nil, err
+		}
+		if len(names)+len(numbers) > rangesMost {
+			return nil, fmt.Errorf("nodes %.40q: too many", list)
 		}
 		for _, n := range numbers {
 			names = append(names, m[1]+n)
