@@ -121,6 +121,14 @@ func SamplerClock(clock Clock) (now func() time.Time, zero time.Time) {
 	return func() time.Time { return zero.Add(clock().Mono) }, zero
 }
 
+// Only ends the sessions of sources that are not among those named, when they were last seen. It is
+// to be called with all sources before they are asked.
+func (e *Exporter) Only(sources ...string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.engine.Only(sources...)
+}
+
 // Poll asks a source once. An error means that it did not answer, and changes nothing.
 func (e *Exporter) Poll(ctx context.Context, source lease.Source) error {
 	asked := e.config.Clock()

@@ -189,10 +189,13 @@ func runExporter(ctx context.Context, f *exporterFlags, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
+	var names []string
 	for _, source := range sources {
+		names = append(names, source.Name())
 		tasks = append(tasks, e.PollTask(source, sampler.Healthy))
 	}
-	log.Info("running", "admin", server.Addr(), "node", f.node)
+	e.Only(names...)
+	log.Info("running", "admin", server.Addr(), "node", f.node, "sources", names)
 	return daemon.Run(ctx, log, server.Registry, append(tasks, exporter.SampleTask(sampler)))
 }
 

@@ -118,6 +118,18 @@ func (e *Engine) Observe(now Instant, asked time.Duration, source string, grants
 	e.retire()
 }
 
+// Only ends the sessions of all other sources, when they were last seen: nobody will vouch for them
+// any more.
+func (e *Engine) Only(sources ...string) {
+	for _, s := range e.state.Open {
+		if !s.Ended && !slices.Contains(sources, s.Source) {
+			s.end(s.Seen-s.Zero, false)
+			e.changed = true
+		}
+	}
+	e.retire()
+}
+
 // take takes in one grant.
 func (e *Engine) take(now int64, source string, g *Grant) {
 	s := e.find(source, g.Key)

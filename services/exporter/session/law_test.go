@@ -15,7 +15,9 @@ type world struct {
 	*node
 	t      *rapid.T
 	leases []*truth
-	silent bool // the source does not answer
+	silent bool          // the source does not answer
+	past   time.Duration // before the last boot
+	boots  int
 	seen   map[string]map[int64]int
 	ids    map[string]map[string]bool // lease -> sessions
 	parser *metering.Parser
@@ -24,18 +26,30 @@ type world struct {
 // truth is a lease as it really was.
 type truth struct {
 	grant      Grant
-	began, end time.Duration // monotonic; end 0: it goes on
+	began, end time.Duration // since the first boot; end 0: it goes on
 }
 
 func (w *world) start() {
 	key := fmt.Sprint(len(w.leases))
-	w.leases = append(w.leases, &truth{grant: grant(key, w.now.Wall), began: w.now.Mono})
+	w.leases = append(w.leases, &truth{grant: grant(key, w.now.Wall), began: w.real()})
 }
 
 func (w *world) end(i int) {
-	if l := w.leases[i]; l.end == 0 && w.now.Mono > l.began {
-		l.end, l.grant.End = w.now.Mono, w.now.Wall
+	if l := w.leases[i]; l.end == 0 && w.real() > l.began {
+		l.end, l.grant.End = w.real(), w.now.Wall
 	}
+}
+
+// real is the time since the first boot.
+func (w *world) real() time.Duration { return w.past + w.now.Mono }
+
+// reboot starts the monotonic clock again.
+func (w *world) reboot(t *rapid.T) {
+	w.past += w.now.Mono
+	w.now.Mono = 0
+	w.pass(time.Duration(rapid.IntRange(1, 500).Draw(t, "seconds")) * time.Second)
+	w.boots++
+	w.kill(t, fmt.Sprint("boot ", w.boots+1))
 }
 
 // poll asks the source, which tells of all leases, also of those that ended.
@@ -73,8 +87,9 @@ func (w *world) store(final, commit bool) {
 	}
 }
 
-// Property: however often the node is killed, its clock is set, its source is silent or its store
-// is full, each lease is reported in one session, and the seconds of their union are the lease's.
+// Property: however often the exporter is killed or the node booted, its clock is set, its source is
+// silent or its store is full, each lease is reported in one session, and the seconds of their union
+// are the lease's.
 func TestEngine_law(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{
@@ -104,7 +119,8 @@ func TestEngine_law(t *testing.T) {
 			"silent": func(t *rapid.T) { w.silent = rapid.Bool().Draw(t, "silent") },
 			"store":  func(t *rapid.T) { w.store(rapid.Bool().Draw(t, "final"), true) },
 			"torn":   func(*rapid.T) { w.store(false, false) },
-			"kill":   func(t *rapid.T) { w.kill(t, "boot 1") },
+			"kill":   func(t *rapid.T) { w.kill(t, w.state.Boot) },
+			"reboot": w.reboot,
 			"step": func(t *rapid.T) {
 				w.silent = false // what it says across a setting back has two meanings
 				pass(2)

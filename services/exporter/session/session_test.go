@@ -267,6 +267,23 @@ func TestEngine_finalSendsTheRest(t *testing.T) {
 	expect(t, n, "a 02:00:00 02:01:00", "a 02:01:00 02:01:10")
 }
 
+// TestEngine_sourceThatIsNoMore lets another source take over a lease.
+func TestEngine_sourceThatIsNoMore(t *testing.T) {
+	n := newNode()
+	n.see(grant("a", boot))
+	n.pass(90 * time.Second)
+	n.see(grant("a", boot))
+	n.kill(t, "boot 1")
+	n.Only("other")
+	n.pass(40 * time.Second)
+	n.Observe(n.now, n.now.Mono, "other", []Grant{grant("a", boot)})
+	n.send(false)
+	expect(t, n, "a 02:00:00 02:01:00", "a 02:01:00 02:01:30", "a 02:01:30 02:02:00")
+	if s := n.Sessions(); len(s) != 1 || s[0].Source != "other" || !s[0].Resumed {
+		t.Errorf("sessions %+v", s)
+	}
+}
+
 func TestEngine_futureAndPastGrants(t *testing.T) {
 	n := newNode()
 	later := grant("later", boot.Add(time.Minute))
