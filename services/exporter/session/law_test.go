@@ -87,9 +87,9 @@ func (w *world) store(final, commit bool) {
 	}
 }
 
-// Property: however often the exporter is killed or the node booted, its clock is set, its source is
-// silent or its store is full, each lease is reported in one session, and the seconds of their union
-// are the lease's.
+// Property: however often the exporter is killed or the node booted, its clock is set, its source
+// is silent or its store is full, each lease is reported in one session, and the seconds of their
+// union are the lease's.
 func TestEngine_law(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{
