@@ -96,18 +96,23 @@ func (e *Engine) Observe(now Instant, asked time.Duration, source string, grants
 	mono := int64(asked)
 	listed := make(map[string]bool, len(grants))
 	for i := range grants {
-		g := grants[i].normal()
-		if listed[g.Key] {
-			continue // a source names each key once; the first counts
-		}
-		listed[g.Key] = true
-		e.take(mono, source, &g)
+		listed[grants[i].Key] = true
 	}
+	// First what is gone: a lease may be in another allocation now.
 	for _, s := range e.state.Open {
 		if s.Source == source && !s.Ended && !listed[s.Key] {
 			s.end(s.Seen-s.Zero, false)
 			e.changed = true
 		}
+	}
+	taken := make(map[string]bool, len(grants))
+	for i := range grants {
+		g := grants[i].normal()
+		if taken[g.Key] {
+			continue // a source names each key once; the first counts
+		}
+		taken[g.Key] = true
+		e.take(mono, source, &g)
 	}
 	for key := range e.state.Waiting {
 		if name, rest := splitKey(key); name == source && !listed[rest] {
