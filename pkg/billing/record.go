@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/schemas"
 )
 
@@ -16,7 +17,7 @@ type Record struct {
 	Credit   *Drafted
 	Release  *Act
 	Void     *Act
-	Alert    *Alert
+	Alert    *alert.Alert
 }
 
 // Decision is what the documents of a closed billing period of a contract are. The first of a
@@ -132,7 +133,7 @@ func ParseRecord(value []byte) (*Record, error) {
 		r.Void = new(Act)
 		data = r.Void
 	case schemas.TypeBillingAlert:
-		r.Alert = new(Alert)
+		r.Alert = new(alert.Alert)
 		data = r.Alert
 	default:
 		return r, nil

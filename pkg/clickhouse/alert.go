@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/money"
 	"github.com/suanpan/suanpan/pkg/pipeline"
 	"github.com/suanpan/suanpan/pkg/rating"
@@ -53,7 +53,7 @@ ORDER BY tenant, charge, project, values, day`
 // local day and the values of labels. A charge that began before is whole only where its billing
 // period began after that second.
 func (s *Store) ScopeUses(ctx context.Context, tenants []string, from int64, labels []string,
-) ([]billing.ScopeUse, error) {
+) ([]alert.ScopeUse, error) {
 	quoted := make([]string, len(tenants))
 	for i, t := range tenants {
 		quoted[i] = quote(t)
@@ -65,14 +65,14 @@ func (s *Store) ScopeUses(ctx context.Context, tenants []string, from int64, lab
 		}
 		return "CAST([" + strings.Join(parts, ", ") + "], 'Array(String)')"
 	}
-	var out []billing.ScopeUse
+	var out []alert.ScopeUse
 	for _, list := range lists(quoted) {
 		query := strings.NewReplacer("{tenants}", "tenant IN ("+list+")", "{from}", fmt.Sprint(from),
 			"{held}", values("s.labels"), "{consumed}", values("labels")).Replace(scopeQuery)
 		last := ""
 		err := s.each(ctx, query, func(row scanner) error {
 			var tenant, key, nano string
-			var part billing.ScopePart
+			var part alert.ScopePart
 			var of []string
 			var day uint16
 			if err := row.Scan(&tenant, &key, &part.Project, &of, &day, &nano); err != nil {
@@ -83,7 +83,7 @@ func (s *Store) ScopeUses(ctx context.Context, tenants []string, from int64, lab
 				if err != nil {
 					return fmt.Errorf("tenant %q: %w", tenant, err)
 				}
-				out, last = append(out, billing.ScopeUse{Charge: charge}), tenant+key
+				out, last = append(out, alert.ScopeUse{Charge: charge}), tenant+key
 			}
 			q, err := nanoOf(nano)
 			if err != nil {
@@ -165,7 +165,7 @@ func (s *Store) AlertsWritten(ctx context.Context) (int64, error) {
 
 // Alerts visits alerts, the newest first: of one tenant, or of all for "".
 func (s *Store) Alerts(ctx context.Context, tenant string, limit int,
-	visit func(*billing.Alert) error,
+	visit func(*alert.Alert) error,
 ) error {
 	query := "SELECT alert FROM alerts FINAL WHERE 1"
 	if tenant != "" {
@@ -180,7 +180,7 @@ func (s *Store) Alerts(ctx context.Context, tenant string, limit int,
 		if err := row.Scan(&text); err != nil {
 			return err
 		}
-		a := new(billing.Alert)
+		a := new(alert.Alert)
 		if err := json.Unmarshal([]byte(text), a); err != nil {
 			return fmt.Errorf("decode alert: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/schemas"
 )
@@ -20,7 +21,7 @@ type Spending interface {
 	// ScopeUses returns the charges of tenants that have usage at or after a second, split by
 	// project, local day and the values of labels.
 	ScopeUses(ctx context.Context, tenants []string, from int64, labels []string,
-	) ([]billing.ScopeUse, error)
+	) ([]alert.ScopeUse, error)
 	// WriteAlerts writes alerts durably, each with its offset in the billing topic. Writing one
 	// again changes nothing.
 	WriteAlerts(ctx context.Context, alerts []LoggedAlert) error
@@ -30,7 +31,7 @@ type Spending interface {
 
 // LoggedAlert is an alert and its place in the billing topic.
 type LoggedAlert struct {
-	billing.Alert
+	alert.Alert
 	Offset int64
 }
 
@@ -42,7 +43,7 @@ type AlerterConfig struct {
 	Prices   *Prices
 	// Notify takes an alert for delivery. It is called again until it returns nil, and must know an
 	// alert that it took before by its ID.
-	Notify func(ctx context.Context, alert *billing.Alert) error
+	Notify func(ctx context.Context, alert *alert.Alert) error
 	Source string // of the records that it appends; default "/biller"
 }
 
@@ -166,7 +167,7 @@ func (a *Alerter) sync(ctx context.Context, report *AlertReport) error {
 }
 
 // changed returns how budgets stand that may stand otherwise than at the last step.
-func (a *Alerter) changed(ctx context.Context, now time.Time) ([]billing.BudgetStatus, error) {
+func (a *Alerter) changed(ctx context.Context, now time.Time) ([]alert.BudgetStatus, error) {
 	c := a.config.Prices.Catalog
 	budgets := c.Budgets(now.Unix())
 	all := a.asOf != c.Revision
@@ -192,7 +193,7 @@ func (a *Alerter) changed(ctx context.Context, now time.Time) ([]billing.BudgetS
 // Standings says how budgets stand now. It makes one query.
 func Standings(ctx context.Context, store Spending, c *catalog.Catalog, budgets []*catalog.Budget,
 	now time.Time,
-) ([]billing.BudgetStatus, error) {
+) ([]alert.BudgetStatus, error) {
 	if len(budgets) == 0 {
 		return nil, nil
 	}
@@ -209,13 +210,13 @@ func Standings(ctx context.Context, store Spending, c *catalog.Catalog, budgets 
 	if err != nil {
 		return nil, fmt.Errorf("sum what budgets are about: %w", err)
 	}
-	byTenant := make(map[string][]billing.ScopeUse)
+	byTenant := make(map[string][]alert.ScopeUse)
 	for _, u := range uses {
 		byTenant[u.Charge.Tenant] = append(byTenant[u.Charge.Tenant], u)
 	}
-	var out []billing.BudgetStatus
+	var out []alert.BudgetStatus
 	for _, b := range budgets {
-		s, ok, err := billing.Standing(b, byTenant[b.Tenant], c, now.Unix())
+		s, ok, err := alert.Standing(b, byTenant[b.Tenant], c, now.Unix())
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/robfig/cron/v3"
 
-	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/daemon"
 	"github.com/suanpan/suanpan/pkg/metering"
@@ -26,9 +26,9 @@ const deliverEvery = time.Second
 // Take returns what hands alerts to the queue: see pipeline.AlerterConfig. language says in which
 // one a tenant is written to.
 func Take(queue *notify.Queue, language func(tenant string) string) func(context.Context,
-	*billing.Alert,
+	*alert.Alert,
 ) error {
-	return func(ctx context.Context, a *billing.Alert) error {
+	return func(ctx context.Context, a *alert.Alert) error {
 		m, err := MessageOf(a, language(a.Tenant))
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func Take(queue *notify.Queue, language func(tenant string) string) func(context
 }
 
 // MessageOf puts a budget's alert into words.
-func MessageOf(a *billing.Alert, language string) (notify.Message, error) {
+func MessageOf(a *alert.Alert, language string) (notify.Message, error) {
 	at, err := metering.ParseInstant(a.At)
 	if err != nil {
 		return notify.Message{}, fmt.Errorf("alert %s: %w", a.ID, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/daemon"
 	"github.com/suanpan/suanpan/pkg/money"
@@ -173,7 +173,7 @@ reached.`,
 				if err != nil {
 					return err
 				}
-				billing.SortStandings(all)
+				alert.SortStandings(all)
 				return printStandings(cmd.OutOrStdout(), all, asJSON)
 			})
 		},
@@ -184,7 +184,7 @@ reached.`,
 	return cmd
 }
 
-func printStandings(out io.Writer, all []billing.BudgetStatus, asJSON bool) error {
+func printStandings(out io.Writer, all []alert.BudgetStatus, asJSON bool) error {
 	encoder := json.NewEncoder(out)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if !asJSON {
@@ -238,8 +238,8 @@ func alertListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var alerts []*billing.Alert
-			err = rows.Alerts(cmd.Context(), tenant, limit, func(a *billing.Alert) error {
+			var alerts []*alert.Alert
+			err = rows.Alerts(cmd.Context(), tenant, limit, func(a *alert.Alert) error {
 				alerts = append(alerts, a)
 				return nil
 			})
@@ -264,7 +264,7 @@ func alertListCommand() *cobra.Command {
 	return cmd
 }
 
-func printAlerts(out io.Writer, alerts []*billing.Alert, sent map[string][]notify.Delivery,
+func printAlerts(out io.Writer, alerts []*alert.Alert, sent map[string][]notify.Delivery,
 	asJSON bool,
 ) error {
 	if asJSON {

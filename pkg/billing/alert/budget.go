@@ -1,4 +1,4 @@
-package billing
+package alert
 
 import (
 	"cmp"
@@ -128,7 +128,7 @@ func (s *BudgetStatus) spent(u *ScopeUse, from *catalog.Catalog) (money.Amount, 
 	if scope == u.Whole {
 		return total, nil
 	}
-	return part(total, scope, u.Whole), nil
+	return total.MulRatio(scope.Big(), u.Whole.Big(), 2*money.Scale, money.HalfUp), nil
 }
 
 func (s *BudgetStatus) covers(p *ScopePart) bool {
@@ -143,7 +143,7 @@ func (s *BudgetStatus) covers(p *ScopePart) bool {
 	if !s.Daily {
 		return true
 	}
-	return time.Unix(p.Day*daySeconds, 0).UTC().Format(time.DateOnly) == s.Period
+	return time.Unix(p.Day*86_400, 0).UTC().Format(time.DateOnly) == s.Period
 }
 
 // foresee goes on at the pace of the period so far.
@@ -164,37 +164,6 @@ func (s *BudgetStatus) foresee(now int64) {
 	}
 }
 
-// Alert is one decision to tell somebody something, made once.
-type Alert struct {
-	ID        string    `json:"id"` // what it is about: the same decision has the same one
-	Kind      AlertKind `json:"kind"`
-	Tenant    string    `json:"tenant"`
-	Name      string    `json:"name"`    // of the budget
-	Version   int64     `json:"version"` // second at which its version starts
-	Period    string    `json:"period"`  // YYYY-MM or YYYY-MM-DD, local
-	Threshold string    `json:"threshold"`
-	Spend     string    `json:"spend"`
-	Amount    string    `json:"amount"`
-	Currency  string    `json:"currency"`
-	Forecast  string    `json:"forecast"`
-	At        string    `json:"at"` // when it was decided, RFC 3339
-	Owner     string    `json:"owner,omitempty"`
-	To        []Contact `json:"to"`
-}
-
-// AlertKind says what an alert is about.
-type AlertKind string
-
-// BudgetAlert is of a budget that has reached a threshold.
-const BudgetAlert AlertKind = "budget"
-
-// Contact is a channel that an alert goes to.
-type Contact struct {
-	Kind   catalog.ChannelKind `json:"kind"`
-	Target string              `json:"target,omitempty"`
-	Secret string              `json:"secret,omitempty"` // its name
-}
-
 // Reached returns the alerts of the thresholds that the budget has reached, the lowest first. The
 // spend counts before tax; exactly the threshold is reached.
 func (s *BudgetStatus) Reached(now int64) []Alert {
@@ -204,7 +173,7 @@ func (s *BudgetStatus) Reached(now int64) []Alert {
 			continue
 		}
 		a := Alert{
-			Kind: BudgetAlert, Tenant: s.Tenant, Name: s.Name, Version: s.Budget.From,
+			Kind: Budget, Tenant: s.Tenant, Name: s.Name, Version: s.Budget.From,
 			Period: s.Period, Threshold: threshold.String(), Spend: s.Spend.String(),
 			Amount: s.Amount.String(), Currency: s.Currency, Forecast: s.Forecast.String(),
 			At: metering.InstantOf(now).String(), Owner: s.Owner, To: []Contact{},

@@ -1,4 +1,4 @@
-package billing_test
+package alert_test
 
 import (
 	"math/big"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/billing"
+	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/metering"
 	"github.com/suanpan/suanpan/pkg/rating"
@@ -74,20 +75,20 @@ func hours(t *testing.T, tenths int64) metering.Quantity {
 }
 
 // used is a use of a SKU: parts of so many tenths of an hour, all on one day.
-func used(t *testing.T, sku, period, day string, parts map[string]int64) billing.ScopeUse {
+func used(t *testing.T, sku, period, day string, parts map[string]int64) alert.ScopeUse {
 	t.Helper()
 	at, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := billing.ScopeUse{Charge: rating.Charge{
+	u := alert.ScopeUse{Charge: rating.Charge{
 		Tenant: "acme", Book: "public", BookVersion: catalog.Always, SKU: sku,
 		Purchase: "on_demand", Band: "standard", Period: period,
 	}}
 	for project, tenths := range parts {
 		q := hours(t, tenths)
 		u.Whole = u.Whole.Add(q)
-		u.Parts = append(u.Parts, billing.ScopePart{
+		u.Parts = append(u.Parts, alert.ScopePart{
 			Project: project, Labels: map[string]string{"team": "t-" + project},
 			Day: at.Unix() / 86_400, Quantity: q,
 		})
@@ -97,10 +98,10 @@ func used(t *testing.T, sku, period, day string, parts map[string]int64) billing
 
 func TestStanding(t *testing.T) {
 	type want struct{ period, spend, share, forecast, reached string }
-	f := func(name, zone, now string, changes []string, uses []billing.ScopeUse, want want) {
+	f := func(name, zone, now string, changes []string, uses []alert.ScopeUse, want want) {
 		t.Helper()
 		c, b := budgetWorld(t, zone, changes...)
-		s, ok, err := billing.Standing(b, uses, c, second(t, now))
+		s, ok, err := alert.Standing(b, uses, c, second(t, now))
 		if err != nil || !ok {
 			t.Fatalf("%s: %v, %v", name, ok, err)
 		}
@@ -115,8 +116,8 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
-	january := func(tenths int64) []billing.ScopeUse {
-		return []billing.ScopeUse{used(t, "gpu", "2026-01", "2026-01-05", map[string]int64{"p": tenths})}
+	january := func(tenths int64) []alert.ScopeUse {
+		return []alert.ScopeUse{used(t, "gpu", "2026-01", "2026-01-05", map[string]int64{"p": tenths})}
 	}
 	f("nothing was used", "UTC", "2026-01-16T12:00:00Z", nil, nil,
 		want{"2026-01", "0", "0", "0", ""})
@@ -130,7 +131,7 @@ func TestStanding(t *testing.T) {
 	f("the month of the zone: +05:45", "Asia/Kathmandu", "2026-01-31T18:14:59Z", nil, january(10),
 		want{"2026-01", "10", "0.1", "10.000003733574", ""})
 	scoped := []string{"period: month", "period: month\nscope: {project: a, labels: {team: t-a}}"}
-	both := []billing.ScopeUse{
+	both := []alert.ScopeUse{
 		used(t, "ladder", "2026-01", "2026-01-05", map[string]int64{"a": 50, "b": 150}),
 	}
 	f("a project shares the ladder by quantity", "UTC", "2026-01-16T12:00:00Z", scoped, both,
@@ -140,21 +141,21 @@ func TestStanding(t *testing.T) {
 		want{"2026-01", "50", "0.5", "100", ""})
 	daily := []string{"period: month", "period: day"}
 	f("a day of 23 hours", "America/New_York", "2026-03-08T16:30:00Z", daily,
-		[]billing.ScopeUse{
+		[]alert.ScopeUse{
 			used(t, "gpu", "2026-03", "2026-03-08", map[string]int64{"p": 50}),
 			used(t, "gpu", "2026-03", "2026-03-07", map[string]int64{"p": 70}),
 		}, want{"2026-03-08", "50", "0.5", "100", ""})
 	f("a day of 25 hours", "America/New_York", "2026-11-01T16:30:00Z", daily,
-		[]billing.ScopeUse{used(t, "gpu", "2026-11", "2026-11-01", map[string]int64{"p": 80})},
+		[]alert.ScopeUse{used(t, "gpu", "2026-11", "2026-11-01", map[string]int64{"p": 80})},
 		want{"2026-11-01", "80", "0.8", "160", "0.8"})
 }
 
 func TestStanding_saysWhenTheAmountIsReached(t *testing.T) {
 	c, b := budgetWorld(t, "UTC")
-	uses := []billing.ScopeUse{used(t, "gpu", "2026-01", "2026-01-05", map[string]int64{"p": 50})}
+	uses := []alert.ScopeUse{used(t, "gpu", "2026-01", "2026-01-05", map[string]int64{"p": 50})}
 	f := func(now, want string) {
 		t.Helper()
-		s, _, err := billing.Standing(b, uses, c, second(t, now))
+		s, _, err := alert.Standing(b, uses, c, second(t, now))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,8 +174,8 @@ func TestStanding_saysWhenTheAmountIsReached(t *testing.T) {
 func TestReached_namesEachThresholdOnce(t *testing.T) {
 	c, b := budgetWorld(t, "UTC", `amount: "100"`,
 		"amount: \"100\"\nthresholds: [\"0.5\", \"1.0\"]\nnotify: [{webhook: https://example.com/h}]")
-	uses := []billing.ScopeUse{used(t, "gpu", "2026-01", "2026-01-05", map[string]int64{"p": 100})}
-	s, _, err := billing.Standing(b, uses, c, second(t, "2026-01-11T00:00:00Z"))
+	uses := []alert.ScopeUse{used(t, "gpu", "2026-01", "2026-01-05", map[string]int64{"p": 100})}
+	s, _, err := alert.Standing(b, uses, c, second(t, "2026-01-11T00:00:00Z"))
 	if err != nil {
 		t.Fatal(err)
 	}
