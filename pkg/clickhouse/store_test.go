@@ -72,6 +72,62 @@ func TestMigrate_refusesWhatWasChangedAndWhatIsNewer(t *testing.T) {
 	f(all, "changed after it was applied")
 }
 
+// A database of before alerts looked at telemetry keeps what it has, and takes what comes.
+func TestMigrate_keepsTelemetry(t *testing.T) {
+	s := open(t)
+	all, err := migrations(schemas.ClickHouse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if err := s.admin.Exec(ctx, "CREATE DATABASE "+quoteName(s.database)); err != nil {
+		t.Fatal(err)
+	}
+	put := func(offset int64) {
+		t.Helper()
+		value := `{"data":{"session":"s","node":"n","start":"2026-01-31T15:59:00Z",` +
+			`"end":"2026-01-31T16:00:00Z","devices":["GPU-a"],"final":true,` +
+			`"telemetry":{"gpu_util":0.5,"mem_used_mib":7}}}`
+		record := pipeline.Record{
+			Topic: schemas.TopicUsage, Offset: offset, Time: worldStart, Key: []byte("acme"),
+			Value: []byte(value),
+		}
+		if err := s.Archive(ctx, []pipeline.Record{record}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.migrate(ctx, all[:4]); err != nil {
+		t.Fatal(err)
+	}
+	put(1)
+	for range 2 {
+		if err := s.migrate(ctx, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(2)
+	var got []string
+	err = s.each(ctx, `SELECT concat(toString(offset), ' ', toString(start), ' ', toString(time), ' ',
+		toString(gpu_util), ' ', toString(devices), ' ', ifNull(toString(final), '-'))
+		FROM telemetry FINAL ORDER BY offset`, func(row scanner) error {
+		var line string
+		err := row.Scan(&line)
+		got = append(got, line)
+		return err
+	})
+	want := []string{
+		"1 2026-01-31 16:00:00.000 2026-01-31 16:00:00.000 0.5 [] -",
+		"2 2026-01-31 15:59:00.000 2026-01-31 16:00:00.000 0.5 ['GPU-a'] true",
+	}
+	if diff := gocmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	// A migration that was torn after it was applied is applied again.
+	if err := s.apply(ctx, all[4]); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMigrations_areNumberedWithoutGaps(t *testing.T) {
 	file := &fstest.MapFile{Data: []byte("-- a\nSELECT 1;\n\nSELECT\n 2;\n")}
 	all, err := migrations(fstest.MapFS{"clickhouse/0001_a.sql": file})
@@ -145,6 +201,16 @@ func TestArchive_extractsTelemetryAndNothingFromWhatHasNone(t *testing.T) {
 		`{"telemetry":{"gpu_util":1},"data":{"session":"s"}}`, `"telemetry"`, `{"telemetry"`,
 		"\xff\"telemetry\"",
 		`{"data":{"telemetry":{}, "end": "x"}}`, "",
+		`{"data":{"session":"t","node":"n","devices":["GPU-a","b"],"final":false,` +
+			`"start":"2026-01-31T15:59:00.0001Z","end":"2026-01-31T16:00:00Z",` +
+			`"telemetry":{"mem_used_mib":1,"mem_total_mib":81920}}}`,
+		`{"data":{"session":"t","start":"2026-01-31T16:00:00Z","end":"2026-01-31T16:00:01Z",` +
+			`"final":true}}`,
+		`{"data":{"final":null,"session":"t"}}`, `{"data":{"final":"true"}}`, `{"final":true}`,
+		`{"data":{"final":1}}`, `"final"`, `{"data":{"final":true`, `{"data":["final"]}`,
+		`{"data":{"final":true,"devices":"GPU-a","session":7,"telemetry":[],"start":{}}}`,
+		`{"data":{"telemetry":{"gpu_util":"nan","mem_used_mib":1e300,"mem_total_mib":"x"},` +
+			`"devices":["a",1,null],"final":"no"}}`,
 	}
 	records := make([]pipeline.Record, len(values))
 	for i, v := range values {
@@ -160,10 +226,12 @@ func TestArchive_extractsTelemetryAndNothingFromWhatHasNone(t *testing.T) {
 	}
 	var got []string
 	err := s.each(t.Context(), `SELECT concat(tenant, ' ', node, ' ', session, ' ',
-		toString(time), ' ',
+		toString(start), ' ', toString(time), ' ',
 		ifNull(toString(gpu_util), '-'), ' ', ifNull(toString(mem_used_mib), '-'), ' ',
 		ifNull(toString(power_w), '-'), ' ', ifNull(toString(temp_c), '-'), ' ',
-		ifNull(toString(energy_j), '-'), ' ', toString(offset)) FROM telemetry FINAL ORDER BY offset`,
+		ifNull(toString(energy_j), '-'), ' ', toString(devices), ' ',
+		ifNull(toString(mem_total_mib), '-'), ' ', ifNull(toString(final), '-'), ' ',
+		toString(offset)) FROM telemetry FINAL ORDER BY offset`,
 		func(row scanner) error {
 			var line string
 			err := row.Scan(&line)
@@ -174,8 +242,12 @@ func TestArchive_extractsTelemetryAndNothingFromWhatHasNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"acme n s 2026-01-31 16:00:00.250 0.5 - 312.5 - 18750 0",
-		"acme   1970-01-01 00:00:00.000 - - - - - 7",
+		"acme n s 1970-01-01 00:00:00.000 2026-01-31 16:00:00.250 0.5 - 312.5 - 18750 [] - - 0",
+		"acme   1970-01-01 00:00:00.000 1970-01-01 00:00:00.000 - - - - - [] - - 7",
+		"acme n t 2026-01-31 15:59:00.000 2026-01-31 16:00:00.000 - 1 - - - ['GPU-a','b'] 81920 false 9",
+		"acme  t 2026-01-31 16:00:00.000 2026-01-31 16:00:01.000 - - - - - [] - true 10",
+		"acme  7 1970-01-01 00:00:00.000 1970-01-01 00:00:00.000 - - - - - [] - true 18",
+		"acme   1970-01-01 00:00:00.000 1970-01-01 00:00:00.000 nan inf - - - ['a','1',''] - - 19",
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -186,6 +186,20 @@ func TestParse_escapes(t *testing.T) {
 	}
 }
 
+// What alerts look at changes no event, whatever it says, so it changes no bill: the parsed event is
+// all that is rated.
+func TestParse_whatIsNeverBilled(t *testing.T) {
+	want := accepted(t, event("usage.held", heldData))
+	for _, value := range []string{"true", "false", "null", `"true"`, "7", "{}"} {
+		sameEvent(t, accepted(t, event("usage.held", withField(t, heldData, "final", value))), want)
+	}
+	for _, value := range []string{
+		"null", "{}", `{"mem_total_mib":81920}`, `{"gpu_util":0,"mem_total_mib":"x","held":{"a":"1"}}`,
+	} {
+		sameEvent(t, accepted(t, event("usage.held", withField(t, heldData, "telemetry", value))), want)
+	}
+}
+
 // Unknown members are ignored at both levels, and null is the same as absent.
 func TestParse_ignoresUnknownAndNull(t *testing.T) {
 	want := accepted(t, event("usage.held", heldData))

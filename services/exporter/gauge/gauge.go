@@ -61,6 +61,8 @@ type Telemetry struct {
 	PowerW     *float64 `json:"power_w,omitempty"`      // mean over time, of all devices together
 	TempC      *float64 `json:"temp_c,omitempty"`       // the highest
 	EnergyJ    *float64 `json:"energy_j,omitempty"`     // of all devices together
+	// MemTotalMiB is what all devices together have, also where only a part of one is held.
+	MemTotalMiB *float64 `json:"mem_total_mib,omitempty"`
 }
 
 // Sampler samples devices. Step, and so Run, is called by one goroutine; all other methods may be

@@ -117,6 +117,8 @@ func (s *Sampler) Telemetry(uuids []string, from, until time.Time) (Telemetry, b
 		return Telemetry{}, false
 	}
 	var all sums
+	var memory float64
+	known := 0 // devices whose memory is known
 	for _, uuid := range uuids {
 		d := s.byUUID[uuid]
 		if d == nil {
@@ -124,6 +126,9 @@ func (s *Sampler) Telemetry(uuids []string, from, until time.Time) (Telemetry, b
 		}
 		if d == nil {
 			return Telemetry{}, false
+		}
+		if d.MemoryMiB > 0 {
+			memory, known = memory+float64(d.MemoryMiB), known+1
 		}
 		one := d.past.within(from.UnixMilli(), until.UnixMilli())
 		if one.n == 0 {
@@ -149,6 +154,8 @@ func (s *Sampler) Telemetry(uuids []string, from, until time.Time) (Telemetry, b
 		PowerW:     told(all.power, all.powers),
 		TempC:      told(all.temp, all.temps),
 		EnergyJ:    told(all.energy, all.joul),
+
+		MemTotalMiB: told(memory, known),
 	}, true
 }
 

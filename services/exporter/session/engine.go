@@ -237,7 +237,7 @@ func (e *Engine) begin(now int64, source string, g *Grant, end int64, ends bool)
 
 // reopen goes on with a session that was taken for ended because its source did not list it.
 func (e *Engine) reopen(s *Session) {
-	s.Ended, e.changed = false, true
+	s.Ended, s.Closed, e.changed = false, false, true
 	if slices.Contains(e.state.Open, s) {
 		return
 	}
@@ -302,7 +302,7 @@ func (e *Engine) past(source string, g *Grant) (key, lease *Session) {
 func (e *Engine) retire() {
 	open := e.state.Open[:0]
 	for _, s := range e.state.Open {
-		if s.Ended && s.Covered >= s.Finish {
+		if s.Ended && s.Covered >= s.Finish && !s.unclosed() {
 			e.state.Past = append(e.state.Past, s)
 			e.byKey[joinKey(s.Source, s.Key)] = s
 			e.byLease[joinKey(s.Tenant, s.Lease)] = s

@@ -62,8 +62,10 @@ type Session struct {
 	Covered int64 // until when it was reported
 	Seen    int64 // until when its source vouched for it
 	Finish  int64 // when it ended, if it did
+	Last    int64 // when the last reported window began
 	Ended   bool
 	Told    bool // the source told when it ended; otherwise it was gone
+	Closed  bool // the last reported window said that it had ended
 }
 
 // Since is when the session began, by its clock.
@@ -81,6 +83,11 @@ func (s *Session) end(mono int64, told bool) {
 	s.Ended, s.Told = true, told
 	s.Finish = max(s.Zero+mono, s.Begin, s.Covered)
 	s.Seen = s.Finish
+}
+
+// unclosed reports whether all of an ended session was reported, but not that it ended.
+func (s *Session) unclosed() bool {
+	return s.Ended && !s.Closed && s.Covered == s.Finish && s.Last != 0
 }
 
 // name gives the session its id, which follows from its facts and start.

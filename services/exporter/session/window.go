@@ -17,11 +17,13 @@ type Window struct {
 	Start, End time.Time // by the session's clock
 	// From and Until are the same instants by the monotonic clock.
 	From, Until time.Duration
+	Final       bool // the session ended with it
 }
 
 // Due returns the windows that are to be reported now, one a session, or several where more than a
 // day is due. Windows end on the borders of the wall clock's windows, but for the last one of a
-// session that ended, or of all where final is set, as before a stop.
+// session that ended, or of all where final is set, as before a stop. Where a session turns out to have
+// ended when its last window did, that window is due again, to say so.
 func (e *Engine) Due(final bool) []Window {
 	var due []Window
 	size := int64(e.config.Window)
@@ -33,7 +35,11 @@ func (e *Engine) Due(final bool) []Window {
 		case !final:
 			until -= floorMod(until, size)
 		}
-		for from := s.Covered; from < until; {
+		from := s.Covered
+		if s.unclosed() {
+			from = s.Last
+		}
+		for from < until {
 			end := until
 			if longest := from + int64(windowMost); end > longest {
 				end = longest
@@ -43,7 +49,7 @@ func (e *Engine) Due(final bool) []Window {
 			}
 			due = append(due, Window{
 				s, time.Unix(0, from).UTC(), time.Unix(0, end).UTC(),
-				time.Duration(from - s.Zero), time.Duration(end - s.Zero),
+				time.Duration(from - s.Zero), time.Duration(end - s.Zero), s.Ended && end == s.Finish,
 			})
 			from = end
 		}
@@ -54,8 +60,10 @@ func (e *Engine) Due(final bool) []Window {
 // Commit notes that windows which Due returned are stored: the next ones begin after them.
 func (e *Engine) Commit(windows []Window) {
 	for i := range windows {
-		s := windows[i].Session
-		s.Covered = max(s.Covered, windows[i].End.UnixNano())
+		w := &windows[i]
+		s := w.Session
+		s.Covered = max(s.Covered, w.End.UnixNano())
+		s.Last, s.Closed = w.Start.UnixNano(), w.Final
 	}
 	e.retire()
 }
@@ -87,6 +95,7 @@ type eventData struct {
 	Start        string            `json:"start"`
 	End          string            `json:"end"`
 	Held         map[string]string `json:"held"`
+	Final        bool              `json:"final"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	Telemetry    json.RawMessage   `json:"telemetry,omitempty"`
 }
@@ -96,12 +105,17 @@ type eventData struct {
 func (e *Engine) Event(w *Window, telemetry json.RawMessage) []byte {
 	s := w.Session
 	start, end := w.Start.Format(time.RFC3339Nano), w.End.Format(time.RFC3339Nano)
-	sum := sha256.Sum256([]byte(s.ID + " " + start + " " + end))
+	name := s.ID + " " + start + " " + end
+	if w.Final { // the window may have been sent before it was known to be the last
+		name += " final"
+	}
+	sum := sha256.Sum256([]byte(name))
 	data := eventData{
 		Tenant: s.Tenant, Project: s.Project, Lease: s.Lease, Session: s.ID,
 		SessionStart: s.Since().Format(time.RFC3339Nano), Resumed: s.Resumed,
 		Purchase: s.Purchase, Region: s.Region, Node: e.config.Node, Start: start, End: end,
-		Held: make(map[string]string, len(s.Held)), Labels: s.Labels, Telemetry: telemetry,
+		Held: make(map[string]string, len(s.Held)), Final: w.Final, Labels: s.Labels,
+		Telemetry: telemetry,
 	}
 	for _, d := range s.Devices {
 		data.Devices = append(data.Devices, d.UUID)
