@@ -25,6 +25,7 @@ type Catalog struct {
 	grants    map[string]*Grant
 	budgets   map[string]history[*Budget]
 	policies  map[string]history[*Policy]
+	templates map[string]history[*Template]
 	market    map[marketKey][]point
 	batches   map[string]string // the apply that the first version of a kind and name came with
 	late      map[lateKey]*Version
@@ -53,6 +54,7 @@ func Empty() *Catalog {
 		grants:    make(map[string]*Grant),
 		budgets:   make(map[string]history[*Budget]),
 		policies:  make(map[string]history[*Policy]),
+		templates: make(map[string]history[*Template]),
 		market:    make(map[marketKey][]point),
 		batches:   make(map[string]string),
 		late:      make(map[lateKey]*Version),
@@ -71,7 +73,7 @@ func New(documents []Document) (*Catalog, error) {
 		}
 	}
 	if len(errs) == 0 {
-		errs = c.check()
+		errs = append(c.check(), c.checkTemplates()...)
 	}
 	return c, errors.Join(errs...)
 }
@@ -138,6 +140,8 @@ func (c *Catalog) addBody(d Document) error {
 		insert(c.budgets, d, body)
 	case *Policy:
 		insert(c.policies, d, body)
+	case *Template:
+		insert(c.templates, d, body)
 	default:
 		panic(fmt.Sprintf("BUG: document %s has no body", d.ID()))
 	}

@@ -1,8 +1,8 @@
 // Package catalog holds what things cost and for whom: price books, tenants, contracts, calendars,
-// sellers, tax rules, grants, budgets and policies, each a list of immutable versions. YAML or JSON
-// documents and market prices come in; for any tenant, SKU and second a [Quote] goes out, with how
-// long it holds, and for any second who sells, how it is taxed and who is told. It does no I/O,
-// reads no clock and uses no float.
+// sellers, tax rules, grants, budgets, policies and templates, each a list of immutable versions.
+// YAML or JSON documents and market prices come in; for any tenant, SKU and second a [Quote] goes
+// out, with how long it holds, and for any second who sells, how it is taxed and who is told. It
+// does no I/O, reads no clock and uses no float.
 package catalog
 
 import (
@@ -31,6 +31,7 @@ const (
 // Kinds are the kinds of documents, as they are written, each after those that it names.
 var Kinds = []string{
 	"Calendar", "PriceBook", "Seller", "Tenant", "Contract", "TaxRule", "Grant", "Budget", "Policy",
+	"Template",
 }
 
 // Document is one version of something of any kind, such as a price book. It is valid by itself;
@@ -309,6 +310,8 @@ func (r *reader) body(n *yaml.Node, common []field, d *Document) {
 		d.body = r.budget(n, common, d)
 	case "Policy":
 		d.body = r.policy(n, common, d)
+	case "Template":
+		d.body = r.template(n, common, d)
 	default:
 		r.fail(n, "kind %q is none of %s", d.Kind, strings.Join(Kinds, ", "))
 	}

@@ -165,3 +165,33 @@ func ask(c *Catalog) {
 		}
 	}
 }
+
+func TestPriceBook_memoryOfSKUs(t *testing.T) {
+	c := newCatalog(t, `
+{kind: PriceBook, name: b, currency: CNY, timezone: UTC,
+  skus: [{sku: gpu.a800-80g, memory_gib: 80}, {sku: gpu.a10, memory_gib: "24"}],
+  prices: [{sku: gpu.a10, per: hour, price: "3"}, {sku: cpu, per: hour, price: "1"},
+    {sku: gpu.a10, purchase: spot, per: hour, market: {floor: "0.1", cap: "1"}}]}
+`)
+	v, _ := c.BookVersion("b", Always)
+	for sku, want := range map[string]int64{"gpu.a800-80g": 80 << 10, "gpu.a10": 24 << 10, "cpu": 0} {
+		if got := v.MemoryMiB(sku); got != want {
+			t.Errorf("%s has %d MiB, want %d", sku, got, want)
+		}
+	}
+	if got := strings.Join(v.SKUs(), " "); got != "cpu gpu.a10" {
+		t.Errorf("there are prices for %s", got)
+	}
+	f := func(text, want string) {
+		t.Helper()
+		got := failure("{kind: PriceBook, name: b, currency: CNY, timezone: UTC, prices: [],\nskus: " +
+			text + "}")
+		if got != want {
+			t.Errorf("%s\nerror %s\nwant  %s", text, got, want)
+		}
+	}
+	f("[{sku: a}]", `c.yaml:2: SKU needs the field "memory_gib"`)
+	f("[{sku: a, memory_gib: 0}]",
+		`c.yaml:2: memory_gib "0" is not a whole number from 1 to 1048576`)
+	f("[{sku: a, memory_gib: 1}, {sku: a, memory_gib: 1}]", "c.yaml:2: skus has a twice")
+}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type Version struct {
 
 	location  *time.Location
 	bands     []band
+	memory    map[string]int64 // MiB that one unit of a SKU has
 	prices    map[priceKey]*Price
 	edges     []int64  // local seconds of the day at which some clause begins or ends, ascending
 	calendars []string // that its bands name, ascending
@@ -63,6 +65,7 @@ func (r *reader) priceBook(n *yaml.Node, common []field, d *Document) *Version {
 		field{"bands", false, func(n *yaml.Node) {
 			r.list(n, "bands", func(n *yaml.Node) { v.bands = append(v.bands, r.band(n)) })
 		}},
+		field{"skus", false, func(n *yaml.Node) { v.memory = r.skus(n) }},
 		field{"prices", true, func(n *yaml.Node) { prices = n }},
 	)...)
 	v.Book, v.From = d.Name, d.From
@@ -81,6 +84,43 @@ func (r *reader) priceBook(n *yaml.Node, common []field, d *Document) *Version {
 		r.checkMarkets(lines, v)
 	}
 	return v
+}
+
+// maxMemoryGiB is the most memory that one unit of a SKU has.
+const maxMemoryGiB = 1 << 20
+
+// skus reads what a book says of SKUs besides their prices. It prices nothing.
+func (r *reader) skus(n *yaml.Node) map[string]int64 {
+	memory := make(map[string]int64)
+	r.list(n, "skus", func(n *yaml.Node) {
+		var sku string
+		var mib int64
+		r.mapping(n, "SKU",
+			field{"sku", true, func(n *yaml.Node) { sku = r.name(n, "sku") }},
+			field{"memory_gib", true, func(n *yaml.Node) {
+				mib = r.whole(n, "memory_gib", 1, maxMemoryGiB) * mibPerGiB
+			}})
+		if _, twice := memory[sku]; twice {
+			r.fail(n, "skus has %s twice", sku)
+		}
+		memory[sku] = mib
+	})
+	return memory
+}
+
+const mibPerGiB = 1024
+
+// MemoryMiB is the GPU memory that one unit of a SKU has, in MiB; 0 where the book does not say.
+func (v *Version) MemoryMiB(sku string) int64 { return v.memory[sku] }
+
+// SKUs returns the SKUs that the version has a price for, ascending.
+func (v *Version) SKUs() []string {
+	var all []string
+	for key := range v.prices {
+		all = append(all, key.sku)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // String prints the key as messages show it.

@@ -19,6 +19,7 @@ const goodBook = `{"kind":"PriceBook","name":"public","currency":"CNY","timezone
 "bands":[{"name":"holiday","when":[{"calendar":"cn-holidays"}]},
  {"name":"night","timezone":"UTC","when":[{"from":"22:00","to":"24:00","days":["mon","fri"],
   "except":"cn-holidays"},{"from":"00:00","to":"06:00"}]}],
+"skus":[{"sku":"gpu.a800-80g","memory_gib":80},{"sku":"gpu.a10","memory_gib":"24"}],
 "prices":[{"sku":"gpu.a800-80g","purchase":"on_demand","per":"hour","price":"30.00","increment":"1h",
   "minimum":"60s","bands":{"night":{"multiplier":"0.4"}}},
  {"sku":"gpu.a800-80g","purchase":"spot","region":"cn-north","per":"hour",
@@ -128,6 +129,10 @@ func TestCatalogSchemas_refuse(t *testing.T) {
 	f(`"1000000"`, `"0"`)
 	f(`{"multiplier":"0.4"}`, `{"price":"0.4"}`)
 	f(`"cpu.core"`, `"cpu core"`)
+	f(`"memory_gib":80`, `"memory_gib":0`)
+	f(`"memory_gib":80`, `"memory_gib":1.5`)
+	f(`"memory_gib":"24"`, `"memory":"24"`)
+	f(`,"memory_gib":"24"`, ``)
 }
 
 func TestSharedCatalogs(t *testing.T) {

@@ -39,6 +39,8 @@ var goodDocuments = map[string]string{
 "thresholds":{"utilisation":"40.5","minutes":"15"},
 "quiet_hours":{"from":"22:00","to":"08:00","timezone":"Asia/Shanghai","days":["sat","sun"]},
 "cooldown":"2h","notify":[{"log":"true"}]}`,
+	"Template": `{"kind":"Template","name":"mine","type":"budget.threshold_reached","language":"zh",
+"subject":"预算 {{.Title}}","text":"{{.Summary}}\n","html":"<b>{{.Title}}</b>","deleted":false}`,
 }
 
 // TestCatalogSchemas_acceptParties holds schema and parser together on what is valid, also on the
@@ -46,6 +48,8 @@ var goodDocuments = map[string]string{
 func TestCatalogSchemas_acceptParties(t *testing.T) {
 	all := compiled(t)
 	texts := []string{
+		`{"kind":"Template","name":"old","deleted":true}`,
+		`{"kind":"Template","name":"any","text":"{{.Summary}}"}`,
 		`{"kind":"Budget","name":"research","tenant":"acme","deleted":true}`,
 		`{"kind":"Seller","name":"s","legal_name":"S","timezone":"UTC"}`,
 		`{"kind":"TaxRule","name":"vat","category":"S","rate":6.5}`,
@@ -162,4 +166,10 @@ func TestCatalogSchemas_refuseParties(t *testing.T) {
 	f("Policy", `["sat","sun"]`, `[]`)
 	f("Policy", `"2h"`, `"2 hours"`)
 	f("Policy", `["acme"]`, `[]`)
+	f("Template", `"budget.threshold_reached"`, `"Budget"`)
+	f("Template", `"zh"`, `"fr"`)
+	f("Template", `"预算 {{.Title}}"`, `"a\nb"`)
+	f("Template", `"<b>{{.Title}}</b>"`, `""`)
+	f("Template", `"html"`, `"body"`)
+	f("Template", `"subject":"预算 {{.Title}}","text":"{{.Summary}}\n","html":"<b>{{.Title}}</b>",`, ``)
 }
