@@ -72,9 +72,10 @@ func TestParse_templateFailureSaysWhereAndWhy(t *testing.T) {
 		`budget.threshold_reached`)
 	f("text: ''", "c.yaml:3: text is empty: write it, or leave the field out\n"+
 		"c.yaml:1: a template needs one of subject, text, html: the others stay built in")
-	f("subject: \"a\\nb\"", `c.yaml:3: subject has a character that cannot be printed, such as a line break`)
-	f("body: x\ntext: y", `c.yaml:3: Template has no field "body"; it has kind, name, effective_from, `+
-		`type, language, subject, text, html, deleted`)
+	f("subject: \"a\\nb\"", "c.yaml:3: subject has a character that cannot be printed, such as a "+
+		"line break")
+	f("body: x\ntext: y", `c.yaml:3: Template has no field "body"; it has kind, name, `+
+		`effective_from, type, language, subject, text, html, deleted`)
 	f("text: x\n---\n{kind: Template, name: u, text: y}", "c.yaml:1: Template/t and Template/u are "+
 		"for the same type and language: change one, or end it with deleted: true\n"+
 		"c.yaml:5: Template/u and Template/t are for the same type and language: change one, or end "+
