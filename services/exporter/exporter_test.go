@@ -116,11 +116,34 @@ func TestExporter_telemetryOfItsWindow(t *testing.T) {
 	}
 	telemetry, _ := events[0]["telemetry"].(map[string]any)
 	if telemetry["gpu_util"] != 0.5 || telemetry["power_w"] != 800.0 ||
-		telemetry["energy_j"] != 2*400.0*59 {
+		telemetry["energy_j"] != 2*400.0*59 || telemetry["mem_total_mib"] != 2*81559.0 {
 		t.Errorf("telemetry %v", telemetry)
+	}
+	if final, told := events[0]["final"].(bool); final || !told {
+		t.Errorf("final is %v in the first window of a session", events[0]["final"])
 	}
 	if held, _ := events[0]["held"].(map[string]any); held["gpu.h100-80g"] != "2" {
 		t.Errorf("held %v", events[0]["held"])
+	}
+}
+
+// TestExporter_saysTheLastWindowWithoutTelemetry holds no GPU: there is nothing to read.
+func TestExporter_saysTheLastWindowWithoutTelemetry(t *testing.T) {
+	d := newDay(t, 1)
+	if _, err := d.requests.Start(lease.Document{
+		Lease: "a", Tenant: "acme", Held: map[string]string{"cpu.core": "4"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d.seconds(70)
+	if err := d.requests.End("acme", "a", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	d.seconds(1)
+	events := d.stored()
+	if len(events) != 2 || events[0]["final"] != false || events[1]["final"] != true ||
+		events[1]["telemetry"] != nil {
+		t.Errorf("events %v", events)
 	}
 }
 
@@ -258,7 +281,7 @@ func TestAPI(t *testing.T) {
 	d.seconds(5)
 	f("POST", "/v1/leases/end", `{"lease": "a"}`, 200, `"tenant":"acme"`)
 	events := d.stored() // before the answer
-	if len(events) != 1 || events[0]["end"] != "2026-01-05T02:00:05Z" {
+	if len(events) != 1 || events[0]["end"] != "2026-01-05T02:00:05Z" || events[0]["final"] != true {
 		t.Errorf("events %v", events)
 	}
 	f("GET", "/v1/leases", "", 200, `{"leases":[]}`)

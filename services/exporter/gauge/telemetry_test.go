@@ -62,10 +62,14 @@ func TestTelemetry_aggregatesTimeAndDevices(t *testing.T) {
 			t.Errorf("seconds %d to %d of %d devices: %s, want %s", from, until, len(uuids), got, want)
 		}
 	}
-	f(one, 2, 5, `{"gpu_util":0.3,"mem_used_mib":3000,"power_w":103,"temp_c":52,"energy_j":300}`)
-	f(one, 0, 1, `{"gpu_util":0,"mem_used_mib":0,"power_w":100,"temp_c":50,"energy_j":0}`)
-	f(one, 3, 4, `{"gpu_util":0.3,"mem_used_mib":3000,"power_w":103,"temp_c":50,"energy_j":100}`)
-	f(both, 2, 5, `{"gpu_util":0.4,"mem_used_mib":3400,"power_w":303,"temp_c":52,"energy_j":300}`)
+	f(one, 2, 5, `{"gpu_util":0.3,"mem_used_mib":3000,"power_w":103,"temp_c":52,"energy_j":300,`+
+		`"mem_total_mib":81559}`)
+	f(one, 0, 1, `{"gpu_util":0,"mem_used_mib":0,"power_w":100,"temp_c":50,"energy_j":0,`+
+		`"mem_total_mib":81559}`)
+	f(one, 3, 4, `{"gpu_util":0.3,"mem_used_mib":3000,"power_w":103,"temp_c":50,"energy_j":100,`+
+		`"mem_total_mib":81559}`)
+	f(both, 2, 5, `{"gpu_util":0.4,"mem_used_mib":3400,"power_w":303,"temp_c":52,"energy_j":300,`+
+		`"mem_total_mib":163118}`)
 	f(one, 10, 20, "nothing") // not sampled yet
 	f(one, -60, 0, "nothing") // before it began
 	f(nil, 0, 10, "nothing")
@@ -99,10 +103,10 @@ func TestTelemetry_inventsNothing(t *testing.T) {
 		}
 	}
 	hopper, ampere := script.GPUs[1].Parts[0].UUID, script.GPUs[2].Parts[0].UUID
-	f(`{"gpu_util":0.5,"mem_used_mib":1024}`, hopper) // by the chip's counters
-	f(`{"mem_used_mib":1024}`, ampere)
-	f(`{"gpu_util":0.74,"mem_used_mib":46356}`, script.GPUs[0].UUID, hopper)
-	f(`{"mem_used_mib":46356}`, script.GPUs[0].UUID, ampere)
+	f(`{"gpu_util":0.5,"mem_used_mib":1024,"mem_total_mib":9984}`, hopper) // by the chip's counters
+	f(`{"mem_used_mib":1024,"mem_total_mib":9984}`, ampere)
+	f(`{"gpu_util":0.74,"mem_used_mib":46356,"mem_total_mib":91543}`, script.GPUs[0].UUID, hopper)
+	f(`{"mem_used_mib":46356,"mem_total_mib":91543}`, script.GPUs[0].UUID, ampere)
 }
 
 // The driver restarts within a window: its counter begins anew, and energy does not run backwards.

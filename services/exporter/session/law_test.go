@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type world struct {
 	boots  int
 	seen   map[string]map[int64]int
 	ids    map[string]map[string]bool // lease -> sessions
+	last   map[string]lastWindow      // by lease
 	parser *metering.Parser
 }
 
@@ -27,6 +29,20 @@ type world struct {
 type truth struct {
 	grant      Grant
 	began, end time.Duration // since the first boot; end 0: it goes on
+}
+
+// lastWindow is the newest window that was sent of a lease.
+type lastWindow struct {
+	end   time.Time
+	final bool
+}
+
+// and is the newer one; one that was sent again may say more.
+func (l lastWindow) and(w *Window) lastWindow {
+	if w.End.Before(l.end) {
+		return l
+	}
+	return lastWindow{w.End, w.Final || l.final && w.End.Equal(l.end)}
 }
 
 func (w *world) start() {
@@ -73,10 +89,14 @@ func (w *world) store(final, commit bool) {
 			w.t.Fatalf("event %d: %v %v", i, why, e.Problem())
 		}
 		lease := due[i].Session.Key
+		if due[i].Final && w.leases[number(lease)].end == 0 {
+			w.t.Fatalf("lease %s: a window says that it ended, and it goes on", lease)
+		}
 		if w.seen[lease] == nil {
 			w.seen[lease], w.ids[lease] = map[int64]int{}, map[string]bool{}
 		}
 		w.ids[lease][e.Session] = true
+		w.last[lease] = w.last[lease].and(&due[i])
 		from, until := e.Window()
 		for second := from; second < until; second++ {
 			w.seen[lease][second]++
@@ -87,14 +107,24 @@ func (w *world) store(final, commit bool) {
 	}
 }
 
+// number is the place of a lease among those of the world, of which its key tells.
+func number(key string) int {
+	n, err := strconv.Atoi(key)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
 // Property: however often the exporter is killed or the node booted, its clock is set, its source
-// is silent or its store is full, each lease is reported in one session, and the seconds of their
-// union are the lease's.
+// is silent or its store is full, each lease is reported in one session, the seconds of their union
+// are the lease's, and the last of them, and no other, says that it ended.
 func TestEngine_law(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{
 			node: newNode(), t: t, parser: metering.NewParser(),
 			seen: map[string]map[int64]int{}, ids: map[string]map[string]bool{},
+			last: map[string]lastWindow{},
 		}
 		pass := func(seconds int) { // sources answer at least once between two settings
 			for range min(seconds, 3) {
@@ -144,6 +174,9 @@ func TestEngine_law(t *testing.T) {
 			key := l.grant.Key
 			if want := int((l.end - l.began) / time.Second); len(w.seen[key]) != want {
 				t.Fatalf("lease %s: %d seconds reported, %d held", key, len(w.seen[key]), want)
+			}
+			if !w.last[key].final {
+				t.Fatalf("lease %s: its last window does not say that it ended", key)
 			}
 			if n := len(w.ids[key]); n != 1 {
 				t.Fatalf("lease %s: %d sessions", key, n)

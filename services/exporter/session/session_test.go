@@ -20,6 +20,8 @@ type node struct {
 	now  Instant
 	sent []string // windows, as "key start end"
 	skip bool     // nothing can be stored
+
+	finals bool // sent tells which windows are final
 }
 
 func newNode() *node {
@@ -46,8 +48,12 @@ func (n *node) send(final bool) {
 		return
 	}
 	for _, w := range due {
-		n.sent = append(n.sent, fmt.Sprintf("%s %s %s", w.Session.Key,
-			w.Start.Format("15:04:05"), w.End.Format("15:04:05")))
+		line := fmt.Sprintf("%s %s %s", w.Session.Key,
+			w.Start.Format("15:04:05"), w.End.Format("15:04:05"))
+		if n.finals && w.Final {
+			line += " final"
+		}
+		n.sent = append(n.sent, line)
 	}
 	n.Commit(due)
 }
@@ -346,4 +352,105 @@ func TestEngine_oneSessionOfALeaseAtATime(t *testing.T) {
 	n.pass(time.Second)
 	n.see(b)
 	expect(t, n, "b 02:00:00 02:01:00")
+}
+
+// TestEngine_saysWhichWindowIsTheLast ends sessions in every way, also when all was reported
+// already: then the last window is sent again, to say that it was the last.
+func TestEngine_saysWhichWindowIsTheLast(t *testing.T) {
+	f := func(do func(n *node, g Grant), want ...string) {
+		t.Helper()
+		n := newNode()
+		n.finals = true
+		do(n, grant("a", boot))
+		expect(t, n, want...)
+		if open := n.State().Open; len(open) > 0 && open[0].Ended {
+			t.Error("an ended session stays open")
+		}
+	}
+	f(func(n *node, g Grant) {
+		n.see(g)
+		n.pass(70 * time.Second)
+		n.see(g)
+		n.pass(20 * time.Second)
+		g.End = boot.Add(80 * time.Second)
+		n.see(g)
+		n.see(g)
+	}, "a 02:00:00 02:01:00", "a 02:01:00 02:01:20 final")
+	f(func(n *node, g Grant) { // on the border of two windows
+		n.see(g)
+		n.pass(60 * time.Second)
+		n.see(g)
+		n.pass(time.Second)
+		g.End = boot.Add(60 * time.Second)
+		n.see(g)
+		n.see(g)
+	}, "a 02:00:00 02:01:00", "a 02:00:00 02:01:00 final")
+	f(func(n *node, g Grant) { // earlier than was thought
+		n.see(g)
+		n.pass(125 * time.Second)
+		n.see(g)
+		n.skip = true
+		n.pass(time.Second)
+		g.End = boot.Add(50 * time.Second)
+		n.see(g)
+		n.kill(t, "boot 1")
+		n.skip = false
+		n.see(g)
+	}, "a 02:00:00 02:02:00", "a 02:00:00 02:02:00 final")
+	f(func(n *node, g Grant) { // after a stop, while nobody looked
+		n.see(g)
+		n.pass(70 * time.Second)
+		n.see(g)
+		n.send(true)
+		n.kill(t, "boot 1")
+		n.pass(time.Hour)
+		n.see()
+	}, "a 02:00:00 02:01:00", "a 02:01:00 02:01:10", "a 02:01:00 02:01:10 final")
+	f(func(n *node, g Grant) { // it was only missed for a while
+		n.see(g)
+		n.pass(90 * time.Second)
+		n.see(g)
+		n.see()
+		n.pass(40 * time.Second)
+		n.see(g)
+		n.see()
+	}, "a 02:00:00 02:01:00", "a 02:01:00 02:01:30 final", "a 02:01:30 02:02:00",
+		"a 02:02:00 02:02:10 final")
+	f(func(n *node, _ Grant) { n.see(); n.pass(time.Minute); n.see() })
+}
+
+// TestEngine_eventSaysWhetherItIsTheLast holds an id to one content.
+func TestEngine_eventSaysWhetherItIsTheLast(t *testing.T) {
+	n := newNode()
+	g := grant("a", boot)
+	n.Observe(n.now, n.now.Mono, "test", []Grant{g})
+	n.pass(time.Minute)
+	n.Observe(n.now, n.now.Mono, "test", []Grant{g})
+	read := func() (id string, final bool) {
+		t.Helper()
+		due := n.Due(false)
+		if len(due) != 1 {
+			t.Fatalf("%d windows are due", len(due))
+		}
+		var e struct {
+			ID   string `json:"id"`
+			Data struct {
+				Final *bool `json:"final"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(n.Event(&due[0], nil), &e); err != nil || e.Data.Final == nil {
+			t.Fatalf("event %+v, %v", e, err)
+		}
+		n.Commit(due)
+		return e.ID, *e.Data.Final
+	}
+	before, final := read()
+	if final {
+		t.Error("the session goes on, and the event says that it ended")
+	}
+	n.Observe(n.now, n.now.Mono, "test", nil)
+	after, final := read()
+	if !final || before == after {
+		t.Errorf("ids %s and %s; final %t", before, after, final)
+	}
 }

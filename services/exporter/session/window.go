@@ -22,8 +22,8 @@ type Window struct {
 
 // Due returns the windows that are to be reported now, one a session, or several where more than a
 // day is due. Windows end on the borders of the wall clock's windows, but for the last one of a
-// session that ended, or of all where final is set, as before a stop. Where a session turns out to have
-// ended when its last window did, that window is due again, to say so.
+// session that ended, or of all where final is set, as before a stop. Where a session turns out to
+// have ended when its last window did, that window is due again, to say so.
 func (e *Engine) Due(final bool) []Window {
 	var due []Window
 	size := int64(e.config.Window)
