@@ -42,3 +42,43 @@ FROM
     WHERE (position(value, '"telemetry"') > 0 AND JSONType(value, 'data', 'telemetry') = 'Object')
         OR (position(value, '"final"') > 0 AND JSONType(value, 'data', 'final') = 'Bool')
 );
+
+-- Finds what is new without reading all of a month.
+ALTER TABLE telemetry ADD INDEX IF NOT EXISTS time time TYPE minmax GRANULARITY 1;
+
+-- Windows that end in (from, until], each counted where it ends. What comes again, or overlaps,
+-- counts once: a window has the seconds after the end of the one that ended before it. A session's
+-- utilisation is the mean of its cards.
+CREATE VIEW IF NOT EXISTS telemetry_windows AS
+SELECT
+    tenant,
+    node,
+    session,
+    devices,
+    start,
+    time,
+    util,
+    if(isNull(util), 0, greatest(0, toUnixTimestamp(time) - toUnixTimestamp(greatest(start,
+        maxIf(time, isNotNull(util)) OVER
+        (
+            PARTITION BY tenant, node, session ORDER BY time, start, partition, offset
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ))))) AS seconds,
+    mem_used,
+    mem_total,
+    final
+FROM
+(
+    SELECT
+        tenant, node, session, devices, start, time, partition, offset, final,
+        if(ifNull(isFinite(gpu_util), 0),
+            toInt64(round(least(greatest(toFloat64(gpu_util), 0), 1) * 1000000)), NULL) AS util,
+        if(ifNull(isFinite(mem_used_mib), 0),
+            toInt64(round(least(greatest(toFloat64(mem_used_mib), 0), 1000000000))), NULL) AS mem_used,
+        if(ifNull(isFinite(mem_total_mib), 0),
+            toInt64(round(least(greatest(toFloat64(mem_total_mib), 0), 1000000000))), NULL) AS mem_total
+    FROM telemetry
+    WHERE time > {from:DateTime64(3, 'UTC')} AND time <= {until:DateTime64(3, 'UTC')}
+        AND start < time AND start >= time - toIntervalDay(1)
+)
+COMMENT 'Windows that end in (from, until]: util in millionths counts for seconds, memory is in MiB';
