@@ -31,8 +31,8 @@ func (r *Record) validate() error {
 		return validKey(Key{Tenant: d.Tenant, Contract: d.Contract, Period: d.Period})
 	case r.Credit != nil:
 		return r.Credit.validate()
-	case r.Alert != nil && (r.Alert.ID == "" || r.Alert.Tenant == ""):
-		return errors.New("an alert has no id or no tenant")
+	case r.Alert != nil:
+		return r.Alert.Validate()
 	case r.Release != nil && r.Release.Document != nil:
 		if err := r.Release.Document.validate(); err != nil {
 			return err

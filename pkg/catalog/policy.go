@@ -67,6 +67,20 @@ func (q *QuietHours) Holds(at int64) bool {
 	return q.clause.holds(l.day, l.second, func(string, int64) bool { return false })
 }
 
+// longestQuiet bounds how long quiet hours last: where all days are quiet, a message goes after so
+// many seconds all the same.
+const longestQuiet = 7 * daySeconds
+
+// End is the first second from a quiet one on that is not quiet any more; a week later at most.
+func (q *QuietHours) End(at int64) int64 {
+	edges := []int64{min(q.clause.from, q.clause.to), max(q.clause.from, q.clause.to)}
+	last := at + longestQuiet
+	for at < last && q.Holds(at) {
+		at = localAt(at, q.location).next(edges)
+	}
+	return min(at, last)
+}
+
 func (r *reader) policy(n *yaml.Node, common []field, d *Document) *Policy {
 	p := &Policy{Enabled: true, Cooldown: DefaultCooldown}
 	var thresholds *yaml.Node
@@ -86,6 +100,9 @@ func (r *reader) policy(n *yaml.Node, common []field, d *Document) *Policy {
 	}
 	if _, ok := policyThresholds[p.Type]; ok {
 		p.thresholds = r.policyThresholds(thresholds, p.Type)
+	}
+	if p.Name == "budget" {
+		r.fail(n, "the name budget is taken: keys of alerts begin with it that are of budgets")
 	}
 	if _, is := policyThresholds[PolicyType(p.Name)]; is && PolicyType(p.Name) != p.Type {
 		r.fail(n, "the name %s is that of the default policy of type %s: give it another", p.Name, p.Name)

@@ -2,14 +2,10 @@ package clickhouse
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/suanpan/suanpan/pkg/billing/alert"
-	"github.com/suanpan/suanpan/pkg/money"
-	"github.com/suanpan/suanpan/pkg/pipeline"
 	"github.com/suanpan/suanpan/pkg/rating"
 )
 
@@ -102,92 +98,4 @@ func (s *Store) ScopeUses(ctx context.Context, tenants []string, from int64, lab
 		}
 	}
 	return out, nil
-}
-
-type loggedAlert = pipeline.LoggedAlert
-
-// WriteAlerts writes alerts durably. Writing one again changes nothing.
-func (s *Store) WriteAlerts(ctx context.Context, alerts []pipeline.LoggedAlert) error {
-	texts, times := make([]string, len(alerts)), make([]int64, len(alerts))
-	for i := range alerts {
-		text, err := json.Marshal(&alerts[i].Alert)
-		if err != nil {
-			return fmt.Errorf("encode alert %s: %w", alerts[i].ID, err)
-		}
-		at, err := time.Parse(time.RFC3339Nano, alerts[i].At)
-		if err != nil {
-			return fmt.Errorf("alert %s: %w", alerts[i].ID, err)
-		}
-		texts[i], times[i] = string(text), at.Unix()
-	}
-	text := func(name string, of func(*loggedAlert) string) field {
-		return field{name, "String", columnOf(alerts, of)}
-	}
-	return s.insert(ctx, "alerts", len(alerts),
-		text("id", func(a *loggedAlert) string { return a.ID }),
-		text("kind", func(a *loggedAlert) string { return string(a.Kind) }),
-		text("tenant", func(a *loggedAlert) string { return a.Tenant }),
-		text("name", func(a *loggedAlert) string { return a.Name }),
-		text("period", func(a *loggedAlert) string { return a.Period }),
-		text("threshold", func(a *loggedAlert) string { return a.Threshold }),
-		field{
-			"spend", "Decimal(76, 36)",
-			columnOf(alerts, func(a *loggedAlert) string { return rounded(a.Spend, 36) }),
-		},
-		field{
-			"amount", "Decimal(38, 18)",
-			columnOf(alerts, func(a *loggedAlert) string { return rounded(a.Amount, 18) }),
-		},
-		text("currency", func(a *loggedAlert) string { return a.Currency }),
-		field{"at", "DateTime('UTC')", times},
-		field{"alert", "String", texts},
-		field{"offset", "Int64", columnOf(alerts, func(a *loggedAlert) int64 { return a.Offset })})
-}
-
-// rounded is a decimal of the log as a column holds it; what is none is 0.
-func rounded(text string, places int) string {
-	a, err := money.ParseSigned(text)
-	if err != nil {
-		return "0"
-	}
-	return a.Round(places, money.HalfUp).String()
-}
-
-// AlertsWritten is the offset of the newest alert that was written; -1 if there is none.
-func (s *Store) AlertsWritten(ctx context.Context) (int64, error) {
-	var last int64
-	err := s.conn.QueryRow(ctx, "SELECT if(count() = 0, -1, max(offset)) FROM alerts").Scan(&last)
-	if err != nil {
-		return 0, fmt.Errorf("find the newest alert: %w", err)
-	}
-	return last, nil
-}
-
-// Alerts visits alerts, the newest first: of one tenant, or of all for "".
-func (s *Store) Alerts(ctx context.Context, tenant string, limit int,
-	visit func(*alert.Alert) error,
-) error {
-	query := "SELECT alert FROM alerts FINAL WHERE 1"
-	if tenant != "" {
-		query += " AND tenant = " + quote(tenant)
-	}
-	query += " ORDER BY offset DESC"
-	if limit > 0 {
-		query += fmt.Sprintf(" LIMIT %d", limit)
-	}
-	err := s.each(ctx, query, func(row scanner) error {
-		var text string
-		if err := row.Scan(&text); err != nil {
-			return err
-		}
-		a := new(alert.Alert)
-		if err := json.Unmarshal([]byte(text), a); err != nil {
-			return fmt.Errorf("decode alert: %w", err)
-		}
-		return visit(a)
-	})
-	if err != nil {
-		return fmt.Errorf("read alerts: %w", err)
-	}
-	return nil
 }

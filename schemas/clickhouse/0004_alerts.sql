@@ -1,25 +1,44 @@
 -- Alerts that were decided on, and how they reach their receivers.
 
--- One decision to tell somebody something. The billing topic is their record; this table follows it.
+-- One decision to tell somebody something, or one change of it. The billing topic is their record;
+-- this table follows it.
 CREATE TABLE IF NOT EXISTS alerts
 (
-    id        String COMMENT 'what it is about: the same decision has the same id',
-    kind      LowCardinality(String) COMMENT 'such as budget',
-    tenant    LowCardinality(String),
-    name      LowCardinality(String) COMMENT 'of the budget',
-    period    LowCardinality(String) COMMENT 'YYYY-MM or YYYY-MM-DD, local',
-    threshold LowCardinality(String) COMMENT 'fraction of the amount',
-    spend     Decimal(76, 36),
-    amount    Decimal(38, 18),
-    currency  LowCardinality(String),
-    at        DateTime('UTC') COMMENT 'when it was decided',
+    id        String COMMENT 'the key, and what became of it: the same change has the same id',
+    key       String COMMENT 'of all changes of one alert',
+    status    LowCardinality(String) COMMENT 'firing, acknowledged or resolved',
+    kind      LowCardinality(String) COMMENT 'budget, or the type of a policy',
+    tenant    LowCardinality(String) COMMENT 'empty: it is about the platform',
+    name      LowCardinality(String) COMMENT 'of the budget or policy',
+    subject   String COMMENT 'what a policy found, such as a session',
+    labels    Map(LowCardinality(String), String),
+    period    LowCardinality(String) COMMENT 'of a budget: YYYY-MM or YYYY-MM-DD, local',
+    threshold LowCardinality(String) COMMENT 'of a budget: fraction of the amount',
+    spend     Decimal(76, 36) COMMENT 'of a budget',
+    amount    Decimal(38, 18) COMMENT 'of a budget',
+    currency  LowCardinality(String) COMMENT 'of a budget',
+    since     DateTime('UTC') COMMENT 'when it began to fire',
+    at        DateTime('UTC') COMMENT 'when this was decided',
+    why       LowCardinality(String) COMMENT 'resolved: recovered, over (a period) or ended (a rule)',
+    by        String COMMENT 'who acknowledged it',
+    note      String,
+    query     String COMMENT 'shows the figures that it rests on',
     alert     String COMMENT 'all of it, JSON',
     offset    Int64 COMMENT 'in the billing topic'
 )
 ENGINE = ReplacingMergeTree
-ORDER BY (tenant, kind, name, period, id)
+ORDER BY (tenant, kind, name, key, id)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Alerts, each decided once';
+COMMENT 'Alerts and what became of them, each change once';
+
+CREATE VIEW IF NOT EXISTS alert_states AS
+SELECT
+    key, status, kind, tenant, name, subject, labels, period, threshold, spend, amount, currency,
+    since, at, why, by, note, query, alert, offset
+FROM alerts FINAL
+ORDER BY offset DESC
+LIMIT 1 BY key
+COMMENT 'Alerts in their newest state';
 
 -- One message on its way to one receiver, in its newest state.
 CREATE TABLE IF NOT EXISTS deliveries

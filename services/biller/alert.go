@@ -23,12 +23,15 @@ import (
 // deliverEvery is how often deliveries that are due are looked for.
 const deliverEvery = time.Second
 
-// Take returns what hands alerts to the queue: see pipeline.AlerterConfig. language says in which
+// Take returns what hands alerts to the queue: see pipeline.AlertLogConfig. language says in which
 // one a tenant is written to.
 func Take(queue *notify.Queue, language func(tenant string) string) func(context.Context,
 	*alert.Alert,
 ) error {
 	return func(ctx context.Context, a *alert.Alert) error {
+		if a.Status != alert.Firing {
+			return nil
+		}
 		m, err := MessageOf(a, language(a.Tenant))
 		if err != nil {
 			return err
@@ -119,10 +122,10 @@ func AlertTask(log *slog.Logger, reg prometheus.Registerer, alerter *pipeline.Al
 	return daemon.Task{Name: "alerter", Fatal: fatal, Run: func(ctx context.Context) error {
 		return onSchedule(ctx, loop, schedule, func(ctx context.Context, now time.Time) (bool, error) {
 			report, err := alerter.Step(ctx, now)
-			fired.Add(float64(report.Fired))
+			fired.Add(float64(report.Decided))
 			budgets.Add(float64(report.Budgets))
-			if report.Fired > 0 {
-				log.Info("budgets have fired", "alerts", report.Fired)
+			if report.Decided > 0 {
+				log.Info("alerts were decided on", "alerts", report.Decided)
 			}
 			return false, err
 		})

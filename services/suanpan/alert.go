@@ -18,6 +18,7 @@ import (
 
 	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/catalog"
+	"github.com/suanpan/suanpan/pkg/clickhouse"
 	"github.com/suanpan/suanpan/pkg/daemon"
 	"github.com/suanpan/suanpan/pkg/money"
 	"github.com/suanpan/suanpan/pkg/notify"
@@ -97,8 +98,8 @@ func (s *service) alerts(a *alertFlags) ([]daemon.Task, error) {
 	}
 	prices := newPrices(s.client)
 	deliveries := s.rows.Deliveries()
-	alerter := pipeline.NewAlerter(pipeline.AlerterConfig{
-		Spending: s.rows, Log: s.client, Billing: s.client.Tail(schemas.TopicBilling), Prices: prices,
+	log := pipeline.NewAlertLog(pipeline.AlertLogConfig{
+		Alerts: s.rows, Log: s.client, Billing: s.client.Tail(schemas.TopicBilling),
 		Notify: biller.Take(notify.NewQueue(deliveries), func(tenant string) string {
 			buyer, ok := prices.Catalog.Buyer(tenant, time.Now().Unix())
 			if !ok {
@@ -106,6 +107,9 @@ func (s *service) alerts(a *alertFlags) ([]daemon.Task, error) {
 			}
 			return buyer.Language
 		}),
+	})
+	alerter := pipeline.NewAlerter(pipeline.AlerterConfig{
+		Spending: s.rows, Alerts: log, Prices: prices,
 	})
 	deliverer := notify.NewDeliverer(deliveries, gateway.Open, s.log, notify.DelivererOptions{})
 	return []daemon.Task{
@@ -239,7 +243,8 @@ func alertListCommand() *cobra.Command {
 				return err
 			}
 			var alerts []*alert.Alert
-			err = rows.Alerts(cmd.Context(), tenant, limit, func(a *alert.Alert) error {
+			filter := clickhouse.AlertFilter{Tenant: tenant, Limit: limit}
+			err = rows.Alerts(cmd.Context(), filter, func(a *alert.Alert) error {
 				alerts = append(alerts, a)
 				return nil
 			})

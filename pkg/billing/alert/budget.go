@@ -169,20 +169,64 @@ func (s *BudgetStatus) foresee(now int64) {
 func (s *BudgetStatus) Reached(now int64) []Alert {
 	var out []Alert
 	for _, threshold := range s.Thresholds {
-		if s.Spend.Sign() <= 0 || s.Spend.Cmp(s.Amount.Mul(threshold)) < 0 {
+		if !s.reaches(threshold) {
 			continue
 		}
 		a := Alert{
-			Kind: Budget, Tenant: s.Tenant, Name: s.Name, Version: s.Budget.From,
+			Status: Firing, Kind: Budget, Tenant: s.Tenant, Name: s.Name, Version: s.Budget.From,
 			Period: s.Period, Threshold: threshold.String(), Spend: s.Spend.String(),
 			Amount: s.Amount.String(), Currency: s.Currency, Forecast: s.Forecast.String(),
-			At: metering.InstantOf(now).String(), Owner: s.Owner, To: []Contact{},
+			At: metering.InstantOf(now).String(), Owner: s.Owner, To: contacts(s.Notify),
 		}
-		for _, c := range s.Notify {
-			a.To = append(a.To, Contact{c.Kind, c.Target, c.Secret})
-		}
-		a.ID = fmt.Sprintf("%s,%s,%d,%s,%s", a.Kind, a.Name, a.Version, a.Period, a.Threshold)
+		a.Key = budgetKey(a.Name, a.Version, a.Period, a.Threshold)
+		a.ID = recordID(a.Key, Firing)
 		out = append(out, a)
+	}
+	return out
+}
+
+func (s *BudgetStatus) reaches(threshold money.Amount) bool {
+	return s.Spend.Sign() > 0 && s.Spend.Cmp(s.Amount.Mul(threshold)) >= 0
+}
+
+// Settled returns what resolves of alerts of budgets: because the budget has changed or is no more,
+// its period is over, or its spend has fallen, which it says of the standings alone. A budget does
+// not fire a threshold again in the same period.
+func Settled(h *History, budgets []*catalog.Budget, standings []BudgetStatus,
+	from *catalog.Catalog, now int64,
+) []Alert {
+	inForce := make(map[string]*catalog.Budget)
+	for _, b := range budgets {
+		inForce[b.Name] = b
+	}
+	stands := make(map[string]*BudgetStatus)
+	for i := range standings {
+		stands[standings[i].Name] = &standings[i]
+	}
+	var out []Alert
+	for a := range h.Open() {
+		if a.Kind != Budget || now < a.Version { // or the clock went back
+			continue
+		}
+		b := inForce[a.Name]
+		if b == nil || b.From > a.Version {
+			out = append(out, a.resolve(Ended, now))
+			continue
+		}
+		period := from.PeriodOf(b, now)
+		if b.From != a.Version || period == "" || period < a.Period {
+			continue // the clock went back
+		}
+		s := stands[a.Name]
+		threshold, err := money.ParseExact(a.Threshold)
+		switch {
+		case period > a.Period:
+			out = append(out, a.resolve(Over, now))
+		case err == nil && s != nil && s.Period == a.Period && !s.reaches(threshold):
+			fallen := a.resolve(Recovered, now)
+			fallen.Spend, fallen.Forecast = s.Spend.String(), s.Forecast.String()
+			out = append(out, fallen)
+		}
 	}
 	return out
 }
