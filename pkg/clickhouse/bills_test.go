@@ -30,8 +30,9 @@ func (w *world) close(t *testing.T, tenant, contract string, month time.Month) {
 	})
 }
 
-// rerate prices half a day of a tenant anew, by the book's version that began in its midst.
-func (w *world) rerate(t *testing.T, tenant string) {
+// rerate prices half a day of a tenant anew, by the book's version that began in its midst. It
+// returns the catalog that has this version.
+func (w *world) rerate(t *testing.T, tenant string) *catalog.Catalog {
 	t.Helper()
 	documents, err := catalog.Parse("world.yaml", []byte(worldCatalog+"---"+strings.ReplaceAll(
 		worldCatalog[strings.Index(worldCatalog, "\nkind: PriceBook"):strings.Index(worldCatalog,
@@ -59,6 +60,7 @@ func (w *world) rerate(t *testing.T, tenant string) {
 		t.Fatal(err)
 	}
 	w.obey(t, e)
+	return amended
 }
 
 func (w *world) obey(t *testing.T, e *metering.Event) {

@@ -100,9 +100,8 @@ func (s *Store) Entries(ctx context.Context, filter EntryFilter, visit func(*bil
 		}
 	}
 	if filter.Name != "" {
-		where = append(where, "(number = "+quote(filter.Name)+
-			" OR concat(tenant, ',', contract, ',', currency, ',', period, "+
-			"if(credit = '', '', ','), credit) = "+quote(filter.Name)+")")
+		where = append(where,
+			"(number = "+quote(filter.Name)+" OR "+documentID+" = "+quote(filter.Name)+")")
 	}
 	return s.entries(ctx, strings.Join(where, " AND "), visit)
 }

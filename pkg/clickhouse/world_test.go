@@ -115,6 +115,12 @@ func (w *world) run(t testing.TB, events int) {
 			t.Fatal(why)
 		}
 	}
+	w.more(t, events)
+}
+
+// more is run at the market prices that there are.
+func (w *world) more(t testing.TB, events int) {
+	t.Helper()
 	rejected := 0
 	for range events {
 		w.offset++
