@@ -179,8 +179,12 @@ func TestPriceBook_memoryOfSKUs(t *testing.T) {
 			t.Errorf("%s has %d MiB, want %d", sku, got, want)
 		}
 	}
-	if got := strings.Join(v.SKUs(), " "); got != "cpu gpu.a10" {
-		t.Errorf("there are prices for %s", got)
+	var got []string
+	for _, p := range v.Prices() {
+		got = append(got, p.SKU+" "+p.Purchase)
+	}
+	if text := strings.Join(got, ", "); text != "cpu on_demand, gpu.a10 on_demand, gpu.a10 spot" {
+		t.Errorf("there are prices for %s", text)
 	}
 	f := func(text, want string) {
 		t.Helper()

@@ -83,13 +83,16 @@ func (q *QuietHours) End(at int64) int64 {
 
 func (r *reader) policy(n *yaml.Node, common []field, d *Document) *Policy {
 	p := &Policy{Enabled: true, Cooldown: DefaultCooldown}
-	var thresholds *yaml.Node
+	var scope, thresholds *yaml.Node
 	r.mapping(n, "Policy", append(common,
 		field{"type", true, func(n *yaml.Node) {
 			p.Type = PolicyType(r.choice(n, "type", policyNames()...))
 		}},
 		field{"enabled", false, func(n *yaml.Node) { p.Enabled = r.boolean(n, "enabled") }},
-		field{"scope", false, func(n *yaml.Node) { r.policyScope(n, p) }},
+		field{"scope", false, func(n *yaml.Node) {
+			scope = n
+			r.policyScope(n, p)
+		}},
 		field{"thresholds", false, func(n *yaml.Node) { thresholds = n }},
 		field{"quiet_hours", false, func(n *yaml.Node) { p.QuietHours = r.quietHours(n) }},
 		field{"cooldown", false, func(n *yaml.Node) { p.Cooldown = r.duration(n, "cooldown") }},
@@ -100,6 +103,7 @@ func (r *reader) policy(n *yaml.Node, common []field, d *Document) *Policy {
 	}
 	if _, ok := policyThresholds[p.Type]; ok {
 		p.thresholds = r.policyThresholds(thresholds, p.Type)
+		r.checkScope(scope, p.Type)
 	}
 	if p.Name == "budget" {
 		r.fail(n, "the name budget is taken: keys of alerts begin with it that are of budgets")
@@ -123,6 +127,16 @@ func (r *reader) policyScope(n *yaml.Node, p *Policy) {
 			})
 		}},
 		field{"skus", false, func(n *yaml.Node) { p.SKUs = r.patterns(n, "skus") }})
+}
+
+// checkScope refuses what says nothing about what a type watches: it would find nothing.
+func (r *reader) checkScope(n *yaml.Node, of PolicyType) {
+	for _, name := range []string{"tenants", "projects", "skus"} {
+		if n != nil && member(n, name) != nil && !slices.Contains(policyScopes[of], name) {
+			r.fail(n, "policies of type %s have no scope by %s: they may have %s", of, name,
+				strings.Join(policyScopes[of], ", "))
+		}
+	}
 }
 
 func (r *reader) quietHours(n *yaml.Node) *QuietHours {

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -112,16 +111,6 @@ const mibPerGiB = 1024
 
 // MemoryMiB is the GPU memory that one unit of a SKU has, in MiB; 0 where the book does not say.
 func (v *Version) MemoryMiB(sku string) int64 { return v.memory[sku] }
-
-// SKUs returns the SKUs that the version has a price for, ascending.
-func (v *Version) SKUs() []string {
-	var all []string
-	for key := range v.prices {
-		all = append(all, key.sku)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
 
 // String prints the key as messages show it.
 func (k priceKey) String() string {

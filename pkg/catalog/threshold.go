@@ -54,6 +54,22 @@ var policyThresholds = map[PolicyType][]Threshold{
 	HeldInvoices: {whole("count", "1", "1000000")},
 }
 
+// policyScopes says by what each type's policies may be limited.
+var policyScopes = map[PolicyType][]string{
+	IdleGPU:          {"tenants", "projects", "skus"},
+	Unreleased:       {"tenants", "projects", "skus"},
+	LowUtilisation:   {"skus"}, // cards belong to the platform
+	FleetUtilisation: {"tenants", "projects", "skus"},
+	SpendAnomaly:     {"tenants"},
+	ExporterSilent:   {"tenants", "projects"},
+	ContractEnd:      {"tenants"},
+	AllowanceUsed:    {"tenants", "skus"},
+	PriceChange:      {"tenants", "skus"},
+	PriceLow:         {"tenants", "skus"},
+	DeadLetters:      {"tenants"},
+	HeldInvoices:     {"tenants"},
+}
+
 // policyNames are the types in the order in which messages list them.
 func policyNames() []string {
 	return []string{

@@ -166,6 +166,17 @@ func TestCatalogSchemas_refuseParties(t *testing.T) {
 	f("Policy", `["sat","sun"]`, `[]`)
 	f("Policy", `"2h"`, `"2 hours"`)
 	f("Policy", `["acme"]`, `[]`)
+	f("Policy", `"idle_gpu"`, `"low_utilisation"`)
+	for _, p := range catalog.DefaultPolicies() {
+		for _, scope := range []string{"tenants", "projects", "skus"} {
+			text := `{"kind":"Policy","name":"p","type":"` + string(p.Type) +
+				`","scope":{"` + scope + `":["a"]}}`
+			accepted := schemaOf(t, all, text) == nil
+			if _, err := catalog.Parse("scope", []byte(text)); accepted != (err == nil) {
+				t.Errorf("%s: the schema accepts it: %t, the catalog: %v", text, accepted, err)
+			}
+		}
+	}
 	f("Template", `"budget.threshold_reached"`, `"Budget"`)
 	f("Template", `"zh"`, `"fr"`)
 	f("Template", `"预算 {{.Title}}"`, `"a\nb"`)
