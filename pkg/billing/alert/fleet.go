@@ -27,7 +27,8 @@ func LowUtilisation(p *catalog.Policy, cards []CardLoad, now int64) Look {
 			look.Findings = append(look.Findings, Finding{
 				Subject: c.Card, Labels: map[string]string{"card": c.Card, "node": c.Node, "sku": c.SKU},
 				Figures: []Figure{
-					utilisation("utilisation", c.Mean), threshold(p), {"days", number(days), "d"},
+					utilisation("utilisation", c.Mean), threshold(p),
+					{"days", number(days), "d"},
 					{"held", number(c.Held / metering.Hour), "h"},
 					{Name: "until", Value: metering.InstantOf(now).String()},
 				},
@@ -65,9 +66,11 @@ func FleetUtilisation(p *catalog.Policy, all []Busy, now int64) Look {
 	return Look{Findings: []Finding{{
 		Subject: fleetSubject,
 		Figures: []Figure{
-			{"utilisation", percent.Round(2, money.HalfUp).String(), "%"}, threshold(p),
+			{"utilisation", percent.Round(2, money.HalfUp).String(), "%"},
+			threshold(p),
 			{"hours", number(p.Whole("hours")), "h"},
-			{"held", unitHours(held), "unit-hours"}, {"used", unitHours(used), "unit-hours"},
+			{"held", unitHours(held), "unit-hours"},
+			{"used", unitHours(used), "unit-hours"},
 			{Name: "until", Value: metering.InstantOf(now).String()},
 		},
 	}}}

@@ -182,7 +182,7 @@ func isGPU(sku string) bool {
 func suffices(l *Load, sku string, c *catalog.Catalog, now int64) []Option {
 	book, ok := c.BookOf(l.Tenant, now)
 	held := l.Held[sku]
-	if !ok || l.MemoryUsed <= 0 || l.MemoryUsed > maxSane || l.MemoryTotal > maxSane || held > maxSane {
+	if !ok || l.MemoryUsed <= 0 || max(l.MemoryUsed, l.MemoryTotal, held) > maxSane {
 		return nil
 	}
 	need, cards := ceil(l.MemoryUsed*11, 10), ceil(held, 1000)

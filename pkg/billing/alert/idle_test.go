@@ -190,8 +190,8 @@ func TestIdleGPU_suggestsWhatSuffices(t *testing.T) {
 	f("a tenant without a book", "", func(l *alert.Load) { l.Tenant = "nobody" })
 }
 
-// Property: what is suggested has the memory in use and a tenth more, can do what the busiest window
-// did, is less than what is held, and the cheaper suggestion comes first.
+// Property: what is suggested has the memory in use and a tenth more, can do what the busiest
+// window did, is less than what is held, and the cheaper suggestion comes first.
 func TestIdleGPU_suggestionsAreNeverTooSmall(t *testing.T) {
 	c, p := policyWorld(t, "type: idle_gpu")
 	rapid.Check(t, func(t *rapid.T) {

@@ -96,7 +96,8 @@ func repriced(p *catalog.Policy, before, after *catalog.Version) (Finding, bool)
 		Subject: "book " + after.Book + " " + from,
 		Labels:  map[string]string{"book": after.Book, "sku": of.SKU, "purchase": of.Purchase},
 		Figures: append([]Figure{
-			{Name: "prices", Value: number(count)}, {Name: "from", Value: from},
+			{Name: "prices", Value: number(count)},
+			{Name: "from", Value: from},
 			{Name: "sku", Value: of.SKU},
 		}, change(most[0], most[1], unit)...),
 	}, true
@@ -223,7 +224,8 @@ func PriceLow(p *catalog.Policy, c *catalog.Catalog, now int64) Look {
 				Tenant: tenant, Subject: "market " + t.SKU + " " + t.Region,
 				Labels: map[string]string{"sku": t.SKU, "region": t.Region},
 				Figures: []Figure{
-					{"price", is.Price.String(), unit}, {"low", low.String(), unit},
+					{"price", is.Price.String(), unit},
+					{"low", low.String(), unit},
 					{"median", median.String(), unit},
 					{Name: "quantile", Value: p.Threshold("quantile").String()},
 					{"days", number(held.total / daySeconds), "d"},

@@ -36,7 +36,8 @@ func trade(t interface {
 	t.Helper()
 	for _, text := range prices {
 		var ago int64
-		e := metering.Event{Kind: metering.MarketPrice, SKU: "gpu.a10", Region: "north"}
+		e := metering.Event{Kind: metering.MarketPrice, SKU: "gpu.a10"}
+		e.Region = "north"
 		if _, err := fmt.Sscanf(text, "%d %s %s", &ago, &e.Price, &e.Currency); err != nil &&
 			e.Price == "" {
 			t.Fatal(text, err)

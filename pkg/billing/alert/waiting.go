@@ -29,7 +29,8 @@ func ExporterSilent(p *catalog.Policy, all []LastSeen, newest, now int64) Look {
 			Tenant: s.Tenant, Subject: s.Session, Labels: labels,
 			Figures: []Figure{
 				{Name: "last_seen", Value: metering.InstantOf(s.Until).String()},
-				{"silent", number((now - s.Until) / 60), "min"}, {"minutes", number(after / 60), "min"},
+				{"silent", number((now - s.Until) / 60), "min"},
+				{"minutes", number(after / 60), "min"},
 			},
 		})
 	}
@@ -43,7 +44,8 @@ func ExporterSilent(p *catalog.Policy, all []LastSeen, newest, now int64) Look {
 			Figures: []Figure{
 				{Name: "sessions", Value: number(int64(len(look.Findings)))},
 				{Name: "last_seen", Value: metering.InstantOf(newest).String()},
-				{"silent", number((now - newest) / 60), "min"}, {"minutes", number(after / 60), "min"},
+				{"silent", number((now - newest) / 60), "min"},
+				{"minutes", number(after / 60), "min"},
 			},
 		}},
 		Unsure: func(*Alert) bool { return true }, // nobody knows which sessions run
@@ -104,7 +106,8 @@ func HeldInvoices(p *catalog.Policy, all []HeldDocument, _ int64) Look {
 			Tenant: tenant, Subject: heldSubject, Labels: map[string]string{"document": oldest.ID},
 			Figures: []Figure{
 				{Name: "count", Value: number(int64(len(documents)))},
-				{Name: "document", Value: oldest.ID}, {Name: "period", Value: oldest.Period},
+				{Name: "document", Value: oldest.ID},
+				{Name: "period", Value: oldest.Period},
 				{Name: "since", Value: metering.InstantOf(oldest.Since).String()},
 			},
 		}

@@ -50,7 +50,7 @@ func TestFleetUtilisation_ofAllThatThePolicyIsFor(t *testing.T) {
 	}
 	f("", "/fleet utilisation=85% threshold=85% hours=24h held=2unit-hours used=1.7unit-hours "+
 		"until=2026-01-01T00:00:00Z", false, all...)
-	f("", "", false, append(all, alert.Busy{SKU: "x", Held: 1, Used: 1})...) // 85 % exactly
+	f("", "", false, append(all, alert.Busy{SKU: "x", Used: 1})...) // 85 % exactly
 	f(", scope: {tenants: [zeta]}", "", false, all...)
 	f(", scope: {tenants: [zeta], skus: [gpu.a10]}", "", true, all...)
 	f(", scope: {projects: [llm]}", "/fleet utilisation=83.33% threshold=85% hours=24h "+
