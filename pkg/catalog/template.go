@@ -27,6 +27,12 @@ type Template struct {
 	Deleted  bool // it ends here
 }
 
+// Template returns the template that a document is, if it is one.
+func (d *Document) Template() (*Template, bool) {
+	t, ok := d.body.(*Template)
+	return t, ok
+}
+
 // messageType is a type of messages: words joined by dots.
 var messageType = regexp.MustCompile(`^[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*$`)
 

@@ -29,8 +29,9 @@ type EmailOptions struct {
 	TLS *tls.Config
 	// Timeout bounds each of connecting and sending. Default: 15 s.
 	Timeout time.Duration
-	// Templates are the words; nil is the built-in ones.
-	Templates *Templates
+	// Templates returns the words of a message that is about to be sent; nil is the built-in ones.
+	// Several goroutines call it.
+	Templates func() *Templates
 }
 
 // mailer sends by one SMTP server.
@@ -62,7 +63,7 @@ func newMailer(o EmailOptions, log *slog.Logger) (*mailer, error) {
 		s.options.Timeout = 15 * time.Second
 	}
 	if s.options.Templates == nil {
-		s.options.Templates = &Templates{}
+		s.options.Templates = func() *Templates { return &Templates{} }
 	}
 	s.options.TLS = &tls.Config{}
 	if o.TLS != nil {
@@ -100,7 +101,7 @@ func (r *recipient) Send(ctx context.Context, m Message) error {
 		return rejected("recipient is not an e-mail address")
 	}
 	s := r.mailer
-	words, err := s.options.Templates.Render(m)
+	words, err := s.options.Templates().Render(m)
 	if err != nil {
 		s.log.WarnContext(ctx, "built-in words are used instead of a template that failed",
 			"message", m.ID, "type", m.Type, "error", err)

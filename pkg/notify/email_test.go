@@ -265,7 +265,7 @@ func TestEmail_headersCannotBeInjected(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := p.settings()
-	o.Templates = templates
+	o.Templates = func() *notify.Templates { return templates }
 	options := notify.GatewayOptions{Email: o}
 	if err := open(t, options, to("ops@acme.example")).Send(t.Context(), evil); err != nil {
 		t.Fatal(err)

@@ -52,6 +52,9 @@ func ExporterSilent(p *catalog.Policy, all []LastSeen, newest, now int64) Look {
 	}
 }
 
+// LettersWithin is for how many seconds a dead letter that nobody sent again is news.
+const LettersWithin int64 = 30 * daySeconds
+
 // DeadLetters finds the tenants and reasons that have as many dead letters as the policy says.
 // Those of tenants that the catalog does not know are together: their names are anybody's.
 func DeadLetters(p *catalog.Policy, all []Letters, c *catalog.Catalog, _ int64) Look {
