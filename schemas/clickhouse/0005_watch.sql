@@ -72,13 +72,16 @@ FROM
     SELECT
         tenant, node, session, devices, start, time, partition, offset, final,
         if(ifNull(isFinite(gpu_util), 0),
-            toInt64(round(least(greatest(toFloat64(gpu_util), 0), 1) * 1000000)), NULL) AS util,
+            toInt64(round(least(greatest(toFloat64(gpu_util), 0), 1) * 1000000)), NULL
+        ) AS util,
         if(ifNull(isFinite(mem_used_mib), 0),
-            toInt64(round(least(greatest(toFloat64(mem_used_mib), 0), 1000000000))), NULL) AS mem_used,
+            toInt64(round(least(greatest(toFloat64(mem_used_mib), 0), 1000000000))), NULL
+        ) AS mem_used,
         if(ifNull(isFinite(mem_total_mib), 0),
-            toInt64(round(least(greatest(toFloat64(mem_total_mib), 0), 1000000000))), NULL) AS mem_total
+            toInt64(round(least(greatest(toFloat64(mem_total_mib), 0), 1000000000))), NULL
+        ) AS mem_total
     FROM telemetry
     WHERE time > {from:DateTime64(3, 'UTC')} AND time <= {until:DateTime64(3, 'UTC')}
         AND start < time AND start >= time - toIntervalDay(1)
 )
-COMMENT 'Windows that end in (from, until]: util in millionths counts for seconds, memory is in MiB';
+COMMENT 'Windows that end in (from, until]: util, in millionths, for seconds; memory in MiB';
