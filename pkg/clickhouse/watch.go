@@ -18,7 +18,8 @@ const (
 
 // watchSettings let large sorts and groups go to disk.
 const watchSettings = `
-SETTINGS max_bytes_before_external_sort = 1000000000, max_bytes_before_external_group_by = 1000000000`
+SETTINGS max_bytes_before_external_sort = 1000000000,
+    max_bytes_before_external_group_by = 1000000000`
 
 // windowsBetween is the view of windows that end after one instant, up to another.
 func windowsBetween(from, until time.Time) string {

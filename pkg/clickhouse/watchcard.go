@@ -15,7 +15,8 @@ const cardSKU = `match(sku, '^[gn]pu\\.') AND NOT match(sku, '^[gn]pu\\.memory\\
 
 // cardQuery adds up windows by session first: of these there are few.
 const cardQuery = `
-SELECT card, node, argMax(sku, (newest, sku)), sum(covered), toInt64(round(sum(busy) / sum(covered)))
+SELECT card, node, argMax(sku, (newest, sku)), sum(covered),
+    toInt64(round(sum(busy) / sum(covered)))
 FROM
 (
     SELECT f.node AS node, f.sku AS sku, w.covered AS covered, w.busy AS busy, w.newest AS newest,

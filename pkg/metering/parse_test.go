@@ -186,8 +186,8 @@ func TestParse_escapes(t *testing.T) {
 	}
 }
 
-// What alerts look at changes no event, whatever it says, so it changes no bill: the parsed event is
-// all that is rated.
+// What alerts look at changes no event, whatever it says, so it changes no bill: the parsed event
+// is all that is rated.
 func TestParse_whatIsNeverBilled(t *testing.T) {
 	want := accepted(t, event("usage.held", heldData))
 	for _, value := range []string{"true", "false", "null", `"true"`, "7", "{}"} {

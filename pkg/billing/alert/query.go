@@ -35,7 +35,8 @@ func windows(from, until int64) string {
 }
 
 // figures are the columns that tell what windows did.
-const figures = `sum(seconds) AS covered, round(sum(util * seconds) / nullIf(covered, 0)) / 10000 AS mean_percent`
+const figures = `sum(seconds) AS covered,
+  round(sum(util * seconds) / nullIf(covered, 0)) / 10000 AS mean_percent`
 
 // QueryLoad shows what a session did: covered, mean_percent, peak_percent, mem_used and mem_total
 // (MiB).
@@ -57,7 +58,8 @@ func QueryCard(c *CardLoad, from, until int64) string {
   round(sum(sum(util * seconds)) OVER () / all_covered) / 10000 AS all_mean_percent
 FROM %s
 WHERE node = %s AND has(devices, %s) AND seconds > 0
-GROUP BY tenant, session ORDER BY since`, figures, windows(from, until), quote(c.Node), quote(c.Card))
+GROUP BY tenant, session ORDER BY since`, figures, windows(from, until),
+		quote(c.Node), quote(c.Card))
 }
 
 // QueryBusy shows how busy cards were by tenant, project and SKU, the idlest first: held and used
@@ -87,8 +89,8 @@ WHERE 1%s
 GROUP BY tenant, project, sku ORDER BY held - used DESC`, windows(from, until), where)
 }
 
-// QuerySilent shows the last windows that were heard of a session: their ends, and whether they said
-// that they were the last.
+// QuerySilent shows the last windows that were heard of a session: their ends, and whether they
+// said that they were the last.
 func QuerySilent(l *LastSeen) string {
 	return fmt.Sprintf(`SELECT start, time AS until, final FROM telemetry
 WHERE tenant = %s AND session = %s AND node = %s AND time < %s
