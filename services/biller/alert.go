@@ -2,10 +2,9 @@ package biller
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +14,6 @@ import (
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/daemon"
 	"github.com/suanpan/suanpan/pkg/metering"
-	"github.com/suanpan/suanpan/pkg/money"
 	"github.com/suanpan/suanpan/pkg/notify"
 	"github.com/suanpan/suanpan/pkg/pipeline"
 )
@@ -29,8 +27,8 @@ func Take(queue *notify.Queue, language func(tenant string) string) func(context
 	*alert.Alert,
 ) error {
 	return func(ctx context.Context, a *alert.Alert) error {
-		if a.Status != alert.Firing {
-			return nil
+		if a.Status == alert.Acknowledged {
+			return nil // who did it knows it
 		}
 		m, err := MessageOf(a, language(a.Tenant))
 		if err != nil {
@@ -40,93 +38,67 @@ func Take(queue *notify.Queue, language func(tenant string) string) func(context
 		for i, c := range a.To {
 			to[i] = catalog.Channel{Kind: c.Kind, Target: c.Target, Secret: c.Secret}
 		}
-		return queue.Add(ctx, m, to, m.Time, m.Time)
+		wait := m.Time
+		if a.Wait != "" {
+			at, err := metering.ParseInstant(a.Wait)
+			if err != nil {
+				return fmt.Errorf("alert %s: %w", a.ID, err)
+			}
+			wait = at.Time()
+		}
+		return queue.Add(ctx, m, to, m.Time, wait)
 	}
 }
 
-// MessageOf puts a budget's alert into words.
-func MessageOf(a *alert.Alert, language string) (notify.Message, error) {
-	at, err := metering.ParseInstant(a.At)
-	if err != nil {
-		return notify.Message{}, fmt.Errorf("alert %s: %w", a.ID, err)
-	}
-	data, err := json.Marshal(a)
-	if err != nil {
-		return notify.Message{}, fmt.Errorf("alert %s: %w", a.ID, err)
-	}
-	share := percent(a.Threshold)
-	m := notify.Message{
-		ID: notify.MessageID(a.ID), Alert: a.ID, Type: "budget.threshold_reached", Time: at.Time(),
-		Tenant: a.Tenant, Language: language, Severity: notify.Warning, Status: notify.Firing,
-		Title: fmt.Sprintf("Budget %s has reached %s", a.Name, share),
-		Summary: fmt.Sprintf("%s of %s %s are spent in %s. At this pace it will be %s.",
-			short(a.Spend), short(a.Amount), a.Currency, a.Period, short(a.Forecast)),
-		Labels: map[string]string{
-			"budget": a.Name, "period": a.Period, "threshold": a.Threshold,
-		},
-		Data: data,
-	}
-	names := [...]string{"spend", "budget", "expected at the end of the period", "threshold"}
-	if language == "zh" {
-		m.Title = fmt.Sprintf("预算 %s 已达到 %s", a.Name, share)
-		m.Summary = fmt.Sprintf("%s 已支出 %s %s，预算为 %s。按当前速度，期末预计为 %s。", a.Period,
-			short(a.Spend), a.Currency, short(a.Amount), short(a.Forecast))
-		names = [...]string{"已支出", "预算", "期末预计", "阈值"}
-	}
-	for i, value := range []string{a.Spend, a.Amount, a.Forecast} {
-		m.Evidence = append(m.Evidence,
-			notify.Figure{Name: names[i], Value: short(value) + " " + a.Currency})
-	}
-	m.Evidence = append(m.Evidence, notify.Figure{Name: names[3], Value: share})
-	m.Query = fmt.Sprintf("SELECT sku, purchase, band, sum(amount) FROM line_items "+
-		"WHERE tenant = '%s' AND usage_period = '%s' GROUP BY ALL", a.Tenant, a.Period[:7])
-	if threshold, err := money.ParseSigned(a.Threshold); err == nil &&
-		threshold.Cmp(money.MustParse("1")) >= 0 {
-		m.Severity = notify.Critical
-	}
-	return m.Fit(), nil
+// Alerting is what decides alerts: of budgets, and of policies. Both share a log.
+type Alerting struct {
+	Budgets  *pipeline.Alerter
+	Policies *pipeline.Watcher
 }
 
-// percent prints a fraction in percent.
-func percent(fraction string) string {
-	a, err := money.ParseSigned(fraction)
-	if err != nil {
-		return fraction
+// step lets both decide: trouble of one does not keep the other from it.
+func (a *Alerting) step(ctx context.Context, now time.Time) (pipeline.AlertReport, error) {
+	report, err := a.Budgets.Step(ctx, now)
+	if a.Policies == nil {
+		return report, err
 	}
-	return a.MulInt(big.NewInt(100)).String() + " %"
+	other, err2 := a.Policies.Step(ctx, now)
+	report.Add(other)
+	return report, errors.Join(err, err2)
 }
 
-// short is an amount as people read it.
-func short(amount string) string {
-	a, err := money.ParseSigned(amount)
-	if err != nil {
-		return amount
-	}
-	return a.Round(2, money.HalfUp).Fixed(2)
-}
-
-// AlertTask returns the job that fires budgets.
-func AlertTask(log *slog.Logger, reg prometheus.Registerer, alerter *pipeline.Alerter,
-	schedule cron.Schedule, fatal func(error) bool,
+// AlertTask returns the job that decides alerts. after runs after each step, in the same goroutine.
+func AlertTask(log *slog.Logger, reg prometheus.Registerer, alerting *Alerting,
+	schedule cron.Schedule, fatal func(error) bool, after func(now time.Time),
 ) daemon.Task {
-	fired := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "suanpan_alerter_alerts_total", Help: "Alerts that were decided on.",
+	decided := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "suanpan_alerter_alerts_total",
+		Help: "Changes of alerts that were decided on: that they fire, or are over.",
 	})
 	budgets := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "suanpan_alerter_budgets_total", Help: "Budgets that were evaluated.",
 	})
-	reg.MustRegister(fired, budgets)
+	policies := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "suanpan_alerter_policies_total", Help: "Looks of policies.",
+	})
+	firing := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "suanpan_alerter_firing", Help: "Alerts that are not over.",
+	})
+	reg.MustRegister(decided, budgets, policies, firing)
 	loop := daemon.Loop{
 		Log: log, Fatal: fatal, Failures: daemon.Failures(reg, "alerter"),
 	}
 	return daemon.Task{Name: "alerter", Fatal: fatal, Run: func(ctx context.Context) error {
 		return onSchedule(ctx, loop, schedule, func(ctx context.Context, now time.Time) (bool, error) {
-			report, err := alerter.Step(ctx, now)
-			fired.Add(float64(report.Decided))
+			report, err := alerting.step(ctx, now)
+			decided.Add(float64(report.Decided))
 			budgets.Add(float64(report.Budgets))
+			policies.Add(float64(report.Policies))
+			firing.Set(float64(report.Open))
 			if report.Decided > 0 {
 				log.Info("alerts were decided on", "alerts", report.Decided)
 			}
+			after(now)
 			return false, err
 		})
 	}}

@@ -7,271 +7,80 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/clickhouse"
-	"github.com/suanpan/suanpan/pkg/daemon"
-	"github.com/suanpan/suanpan/pkg/money"
+	"github.com/suanpan/suanpan/pkg/kafka"
 	"github.com/suanpan/suanpan/pkg/notify"
 	"github.com/suanpan/suanpan/pkg/pipeline"
 	"github.com/suanpan/suanpan/schemas"
-	"github.com/suanpan/suanpan/services/biller"
 )
-
-// alertFlags say when budgets are looked at, and how alerts are sent.
-type alertFlags struct {
-	schedule string
-	smtp     notify.EmailOptions
-	password daemon.Secret
-	keys     daemon.Secret
-	allowed  []string
-	plain    bool
-}
-
-func (a *alertFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&a.schedule, "alert-schedule", biller.DefaultSchedule,
-		"`cron` expression of the budget job")
-	flags.StringVar(&a.smtp.Addr, "smtp", "",
-		"`host:port` of the SMTP server; without it no e-mail goes")
-	flags.StringVar(&a.smtp.From, "smtp-from", "Suanpan <suanpan@localhost>", "sender of e-mail")
-	flags.StringVar(&a.smtp.Username, "smtp-user", "", "SMTP user `name`")
-	flags.BoolVar(&a.smtp.Implicit, "smtp-implicit-tls", false,
-		"TLS from the first byte (port 465), not STARTTLS")
-	daemon.SecretVar(flags, &a.password, "smtp-password", "SMTP password")
-	daemon.SecretVar(flags, &a.keys, "webhook-keys", "keys that sign webhooks, one a line: "+
-		"NAME=whsec_..., the default one =whsec_...; older keys of a name on further lines")
-	flags.StringSliceVar(&a.allowed, "notify-allow", nil,
-		"private `networks` (CIDR) that webhooks may go to")
-	flags.BoolVar(&a.plain, "notify-plain-http", false, "webhooks may go without TLS")
-}
-
-// gateway opens the channels.
-func (a *alertFlags) gateway(s *service) (*notify.Gateway, error) {
-	o := notify.GatewayOptions{HTTP: notify.HTTPOptions{AllowPlain: a.plain}}
-	for _, text := range a.allowed {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("--notify-allow: %w (%w)", err, errUsage)
-		}
-		o.HTTP.Allowed = append(o.HTTP.Allowed, prefix)
-	}
-	keys := make(map[string][]notify.Secret)
-	for line := range strings.Lines(a.keys.Reveal()) {
-		name, key, ok := strings.Cut(strings.TrimSpace(line), "=")
-		if !ok {
-			return nil, fmt.Errorf("webhook-keys has a line that is not NAME=KEY (%w)", errUsage)
-		}
-		keys[name] = append(keys[name], daemon.NewSecret(key))
-	}
-	if len(keys) > 0 {
-		var err error
-		if o.Keys, err = notify.NewKeys(keys); err != nil {
-			return nil, err
-		}
-	}
-	if a.smtp.Addr != "" {
-		email := a.smtp
-		email.Password = a.password
-		o.Email = &email
-	}
-	return notify.NewGateway(s.log, o)
-}
-
-// alerts makes the tasks that fire budgets and send what they say.
-func (s *service) alerts(a *alertFlags) ([]daemon.Task, error) {
-	schedule, err := biller.ParseSchedule(a.schedule)
-	if err != nil {
-		return nil, err
-	}
-	gateway, err := a.gateway(s)
-	if err != nil {
-		return nil, err
-	}
-	prices := newPrices(s.client)
-	deliveries := s.rows.Deliveries()
-	log := pipeline.NewAlertLog(pipeline.AlertLogConfig{
-		Alerts: s.rows, Log: s.client, Billing: s.client.Tail(schemas.TopicBilling),
-		Notify: biller.Take(notify.NewQueue(deliveries), func(tenant string) string {
-			buyer, ok := prices.Catalog.Buyer(tenant, time.Now().Unix())
-			if !ok {
-				return ""
-			}
-			return buyer.Language
-		}),
-	})
-	alerter := pipeline.NewAlerter(pipeline.AlerterConfig{
-		Spending: s.rows, Alerts: log, Prices: prices,
-	})
-	deliverer := notify.NewDeliverer(deliveries, gateway.Open, s.log, notify.DelivererOptions{})
-	return []daemon.Task{
-		biller.AlertTask(s.log, s.server.Registry, alerter, schedule, fatal),
-		biller.DeliverTask(s.log, s.server.Registry, deliverer, fatal),
-	}, nil
-}
-
-// together makes one task of several: it ends when any of them fails.
-func together(name string, tasks ...daemon.Task) daemon.Task {
-	return daemon.Task{Name: name, Fatal: always, Run: func(ctx context.Context) error {
-		group, ctx := errgroup.WithContext(ctx)
-		for _, t := range tasks {
-			group.Go(func() error { return t.Run(ctx) })
-		}
-		return group.Wait()
-	}}
-}
-
-func budgetCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "budget",
-		Short: "See how budgets stand",
-	}
-	cmd.AddCommand(budgetStatusCommand())
-	return cmd
-}
-
-// standing is how a budget stands, as it is printed.
-type standing struct {
-	Budget   string `json:"budget"`
-	Tenant   string `json:"tenant"`
-	Period   string `json:"period"`
-	Spend    string `json:"spend"`
-	Amount   string `json:"amount"`
-	Currency string `json:"currency"`
-	Share    string `json:"share"`
-	Forecast string `json:"forecast"`
-	Reaches  string `json:"reaches"` // when the amount is reached at this pace, "" if it is not
-}
-
-func budgetStatusCommand() *cobra.Command {
-	var links billingLinks
-	var tenant string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "status",
-		Aliases: []string{"list"},
-		Short:   "Show spend, share, forecast, and when a budget will be used up",
-		Long: `Show how budgets stand in their running periods: what is spent before tax, its share of the
-amount, what it will be at the end of the period at the present pace, and when the amount is
-reached.`,
-		Example: "  suanpan budget status --tenant acme",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return links.at(cmd.Context(), cmd.ErrOrStderr(), func(d *desk) error {
-				now := time.Now().UTC()
-				var budgets []*catalog.Budget
-				for _, b := range d.prices.Catalog.Budgets(now.Unix()) {
-					if tenant == "" || b.Tenant == tenant {
-						budgets = append(budgets, b)
-					}
-				}
-				all, err := pipeline.Standings(cmd.Context(), d.rows, d.prices.Catalog, budgets, now)
-				if err != nil {
-					return err
-				}
-				alert.SortStandings(all)
-				return printStandings(cmd.OutOrStdout(), all, asJSON)
-			})
-		},
-	}
-	links.register(cmd.Flags())
-	cmd.Flags().StringVar(&tenant, "tenant", "", "only those of this `tenant`")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one a line")
-	return cmd
-}
-
-func printStandings(out io.Writer, all []alert.BudgetStatus, asJSON bool) error {
-	encoder := json.NewEncoder(out)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if !asJSON {
-		fmt.Fprintln(table, "BUDGET\tTENANT\tPERIOD\tSPEND\tAMOUNT\tSHARE\tFORECAST\tUSED UP")
-	}
-	for i := range all {
-		b := &all[i]
-		s := standing{
-			Budget: b.Name, Tenant: b.Tenant, Period: b.Period, Currency: b.Currency,
-			Spend:    b.Spend.Round(money.Scale, money.HalfUp).String(),
-			Amount:   b.Amount.String(),
-			Share:    b.Share().String(),
-			Forecast: b.Forecast.Round(2, money.HalfUp).Fixed(2),
-		}
-		if b.Reaches != 0 {
-			s.Reaches = time.Unix(b.Reaches, 0).UTC().Format(time.RFC3339)
-		}
-		if asJSON {
-			if err := encoder.Encode(s); err != nil {
-				return err
-			}
-			continue
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s %s\t%s\t%s\t%s\n", s.Budget, s.Tenant, s.Period,
-			b.Spend.Round(2, money.HalfUp).Fixed(2), s.Amount, s.Currency, s.Share, s.Forecast,
-			orDash(s.Reaches))
-	}
-	return table.Flush()
-}
 
 func alertCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alert",
-		Short: "List alerts and their deliveries",
+		Short: "List and acknowledge alerts, and test their channels",
+		Long: `List and acknowledge alerts, and test their channels.
+
+Budgets and policies (catalog documents of the kinds Budget and Policy) raise alerts; there is a
+default policy of each type, which tells the log. An alert fires once, with the figures that it
+rests on and the query that shows them; somebody may acknowledge it; when it is no longer so, it
+resolves. Each change is decided in the log, and told to the channels of its budget or policy.`,
 	}
-	cmd.AddCommand(alertListCommand())
+	cmd.AddCommand(alertListCommand(), alertAckCommand(), alertTestCommand())
 	return cmd
 }
 
 func alertListCommand() *cobra.Command {
 	var store storeFlags
-	var tenant string
-	var limit int
-	var asJSON bool
+	var filter clickhouse.AlertFilter
+	var firing, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List alerts, the newest first, with what became of their messages",
-		Args:  cobra.NoArgs,
+		Short: "List alerts in their newest state, with what became of their messages",
+		Long: `List alerts in their newest state, the newest first, with what became of their messages.
+The same is in the view alert_states of ClickHouse, and each change in the table alerts.`,
+		Example: `  suanpan alert list --firing
+  suanpan alert list --tenant acme --json | jq -r '.query'`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if firing {
+				filter.Status = alert.Firing
+			}
 			rows, err := store.open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			var alerts []*alert.Alert
-			filter := clickhouse.AlertFilter{Tenant: tenant, Limit: limit}
-			err = rows.Alerts(cmd.Context(), filter, func(a *alert.Alert) error {
-				alerts = append(alerts, a)
-				return nil
-			})
-			if err != nil {
-				return errors.Join(err, rows.Close())
-			}
-			sent := make(map[string][]notify.Delivery)
-			for _, a := range alerts {
-				found, err := rows.Deliveries().List(cmd.Context(), notify.MessageID(a.ID), catalog.MaxChannels)
-				if err != nil {
-					return errors.Join(err, rows.Close())
-				}
-				sent[a.ID] = found
-			}
-			return errors.Join(printAlerts(cmd.OutOrStdout(), alerts, sent, asJSON), rows.Close())
+			err = listAlerts(cmd.Context(), cmd.OutOrStdout(), rows, filter, asJSON)
+			return errors.Join(err, rows.Close())
 		},
 	}
 	store.register(cmd.Flags())
-	cmd.Flags().StringVar(&tenant, "tenant", "", "only those of this `tenant`")
-	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many; 0 is all")
+	cmd.Flags().StringVar(&filter.Tenant, "tenant", "", "only those of this `tenant`")
+	cmd.Flags().StringVar(&filter.Name, "name", "", "only those of this budget or policy: its `name`")
+	cmd.Flags().BoolVar(&firing, "firing", false, "only those that fire and nobody acknowledged")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "at most so many; 0 is all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, one a line")
 	return cmd
 }
 
-func printAlerts(out io.Writer, alerts []*alert.Alert, sent map[string][]notify.Delivery,
-	asJSON bool,
+func listAlerts(ctx context.Context, out io.Writer, rows *clickhouse.Store,
+	filter clickhouse.AlertFilter, asJSON bool,
 ) error {
+	var alerts []*alert.Alert
+	err := rows.Alerts(ctx, filter, func(a *alert.Alert) error {
+		alerts = append(alerts, a)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	if asJSON {
 		buffered := bufio.NewWriter(out)
 		encoder := json.NewEncoder(buffered)
@@ -283,14 +92,98 @@ func printAlerts(out io.Writer, alerts []*alert.Alert, sent map[string][]notify.
 		return buffered.Flush()
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "AT\tKIND\tTENANT\tNAME\tPERIOD\tTHRESHOLD\tSPEND\tDELIVERIES")
+	fmt.Fprintln(table, "AT\tSTATUS\tKIND\tTENANT\tFIGURE\tDELIVERIES\tKEY")
 	for _, a := range alerts {
-		var states []string
-		for _, d := range sent[a.ID] {
-			states = append(states, notify.ShowChannel(d.To)+" "+string(d.State))
+		sent, err := deliveriesOf(ctx, rows, a)
+		if err != nil {
+			return err
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s %s\t%s\n", a.At, a.Kind, a.Tenant, a.Name,
-			a.Period, a.Threshold, a.Spend, a.Currency, orDash(strings.Join(states, ", ")))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.At, a.Status, a.Kind, orDash(a.Tenant),
+			orDash(figureOf(a)), orDash(sent), a.Key)
 	}
 	return table.Flush()
+}
+
+// figureOf is the number that says most of an alert.
+func figureOf(a *alert.Alert) string {
+	if a.Kind == alert.Budget {
+		return a.Spend + " " + a.Currency
+	}
+	if len(a.Figures) == 0 {
+		return ""
+	}
+	f := a.Figures[0]
+	return strings.TrimSpace(f.Name + " " + f.Value + " " + f.Unit)
+}
+
+// deliveriesOf says what became of the messages of an alert: that it fires, and that it is over.
+func deliveriesOf(ctx context.Context, rows *clickhouse.Store, a *alert.Alert) (string, error) {
+	ids := []string{a.Key}
+	if a.Status == alert.Resolved {
+		ids = append(ids, a.ID)
+	}
+	var states []string
+	for _, id := range ids {
+		sent, err := rows.Deliveries().List(ctx, notify.MessageID(id), catalog.MaxChannels)
+		if err != nil {
+			return "", err
+		}
+		for _, d := range sent {
+			states = append(states, notify.ShowChannel(d.To)+" "+string(d.State))
+		}
+	}
+	return strings.Join(states, ", "), nil
+}
+
+func alertAckCommand() *cobra.Command {
+	var links kafkaFlags
+	var by, note string
+	cmd := &cobra.Command{
+		Use:   "ack KEY",
+		Short: "Acknowledge an alert: somebody sees to it",
+		Long: `Acknowledge an alert: somebody sees to it. KEY is what "suanpan alert list" shows. Who it
+was, when, and the note are kept in the log. An acknowledged alert still resolves by itself, and then
+its channels are told.`,
+		Example: `  suanpan alert ack idle_gpu,acme,session-7,1 --by ann --note "asked the team"`,
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, done, err := connectKafka(cmd.Context(), &links, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			err = acknowledge(cmd.Context(), client, args[0], by, note, time.Now())
+			if err := errors.Join(err, done()); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is acknowledged\n", args[0])
+			return nil
+		},
+	}
+	links.register(cmd.Flags())
+	cmd.Flags().StringVar(&by, "by", "", "`who` sees to it")
+	cmd.Flags().StringVar(&note, "note", "", "a `word` for others")
+	_ = cmd.MarkFlagRequired("by")
+	return cmd
+}
+
+func acknowledge(ctx context.Context, client *kafka.Client, key, by, note string, now time.Time,
+) error {
+	log := client.Tail(schemas.TopicBilling)
+	history, err := pipeline.AlertHistory(ctx, log)
+	if err != nil {
+		return errors.Join(err, log.Close())
+	}
+	if err := log.Close(); err != nil {
+		return err
+	}
+	a, ok := history.Find(key)
+	if !ok {
+		return fmt.Errorf("acknowledge alert %s: no alert of this key fires (see: suanpan alert list "+
+			"--firing)", key)
+	}
+	taken, err := a.Acknowledge(by, note, now.Unix())
+	if err != nil {
+		return err
+	}
+	return pipeline.AppendAlerts(ctx, client, "/suanpan", []alert.Alert{taken})
 }
