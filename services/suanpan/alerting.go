@@ -54,8 +54,10 @@ func (a *channelFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&a.plain, "notify-plain-http", false, "webhooks may go without TLS")
 }
 
-// gateway opens the channels.
-func (a *channelFlags) gateway(log *slog.Logger) (*notify.Gateway, error) {
+// gateway opens the channels. E-mail has the words of templates.
+func (a *channelFlags) gateway(log *slog.Logger, templates *biller.Templates) (*notify.Gateway,
+	error,
+) {
 	o := notify.GatewayOptions{HTTP: notify.HTTPOptions{AllowPlain: a.plain}}
 	for _, text := range a.allowed {
 		prefix, err := netip.ParsePrefix(text)
@@ -80,7 +82,7 @@ func (a *channelFlags) gateway(log *slog.Logger) (*notify.Gateway, error) {
 	}
 	if a.smtp.Addr != "" {
 		email := a.smtp
-		email.Password = a.password
+		email.Password, email.Templates = a.password, templates.Words
 		o.Email = &email
 	}
 	return notify.NewGateway(log, o)
@@ -92,7 +94,8 @@ func (s *service) alerts(a *alertFlags) ([]daemon.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	gateway, err := a.channels.gateway(s.log)
+	templates := biller.NewTemplates()
+	gateway, err := a.channels.gateway(s.log, templates)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +114,9 @@ func (s *service) alerts(a *alertFlags) ([]daemon.Task, error) {
 	}
 	deliverer := notify.NewDeliverer(deliveries, gateway.Open, s.log, notify.DelivererOptions{})
 	return []daemon.Task{
-		biller.AlertTask(s.log, s.server.Registry, alerting, schedule, fatal, func(time.Time) {}),
+		biller.AlertTask(s.log, s.server.Registry, alerting, schedule, fatal, func(now time.Time) {
+			followTemplates(s.log, templates, prices, now)
+		}),
 		biller.DeliverTask(s.log, s.server.Registry, deliverer, fatal),
 	}, nil
 }

@@ -53,7 +53,10 @@ biller has (or its --config file).`,
 			}
 			var m notify.Message
 			var to []catalog.Channel
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			templates := biller.NewTemplates()
 			err := readPrices(cmd, &links, func(prices *pipeline.Prices, now time.Time) error {
+				followTemplates(log, templates, prices, now)
 				var err error
 				m, to, err = testMessage(prices, budget, policy, now)
 				return err
@@ -61,7 +64,7 @@ biller has (or its --config file).`,
 			if err != nil {
 				return err
 			}
-			gateway, err := channels.gateway(slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+			gateway, err := channels.gateway(log, templates)
 			if err != nil {
 				return err
 			}

@@ -50,7 +50,7 @@ func applyCommand() *cobra.Command {
 		Use:   "apply -f FILE|DIR",
 		Short: "Apply catalog documents: price books, tenants, contracts, tax rules, budgets and more",
 		Long: `Apply catalog documents: calendars, price books, sellers, tenants, contracts, tax rules,
-grants, budgets and policies.
+grants, budgets, policies and templates.
 
 All documents are checked together with those that are there; if one is wrong, nothing is changed
 and every error names file and line. A document is a version: what was applied is never edited, a
@@ -198,6 +198,7 @@ func plan(have *catalog.Catalog, documents []catalog.Document, o *applyOptions, 
 	if _, err := catalog.New(all); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, checkTemplates(results)...)
 	return results, errors.Join(errs...)
 }
 
