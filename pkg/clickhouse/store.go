@@ -31,6 +31,7 @@ var (
 	_ pipeline.Evidence    = (*Store)(nil)
 	_ pipeline.Rerater     = (*Store)(nil)
 	_ pipeline.Spending    = (*Store)(nil)
+	_ pipeline.Watched     = (*Store)(nil)
 	_ pipeline.Alerts      = (*Store)(nil)
 	_ notify.Store         = (*Deliveries)(nil)
 )

@@ -13,8 +13,8 @@ import (
 
 // hourlyQuery sums the amounts of the view line_items by hour, with the view's own arithmetic: each
 // line has its part of its charge's amount, cut to 12 decimals, and what cutting leaves of a charge
-// is a line at its start. It reads only the months of charges that have lines in the hours. Lines of
-// one charge and quantity in an hour are priced together: most hours are held whole.
+// is a line at its start. It reads only the months of charges that have lines in the hours. Lines
+// of one charge and quantity in an hour are priced together: most hours are held whole.
 const hourlyQuery = `
 WITH
     items AS
@@ -48,7 +48,8 @@ WITH
     (
         SELECT i.tenant AS tenant, i.charge AS charge, i.hour AS hour, any(t.currency) AS currency,
             any(t.nano) AS charge_nano, any(t.pico) AS charge_pico, sum(i.lines * i.nano) AS nano,
-            sum(i.lines * if(t.nano = 0, 0, intDiv(t.pico * i.nano, if(t.nano = 0, 1, t.nano)))) AS pico
+            sum(i.lines * if(t.nano = 0, 0,
+                intDiv(t.pico * i.nano, if(t.nano = 0, 1, t.nano)))) AS pico
         FROM items AS i
         INNER JOIN settled AS t ON i.tenant = t.tenant AND i.charge = t.key
         GROUP BY tenant, charge, hour
