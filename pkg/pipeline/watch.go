@@ -35,10 +35,9 @@ type Watched interface {
 
 // What policies look back on.
 const (
-	heard         = 5 * time.Minute     // sessions that were heard of since then are running
-	silentWithin  = 7 * 24 * time.Hour  // a session of which nothing was heard for longer is given up
-	lettersWithin = 30 * 24 * time.Hour // dead letters that are older are no news
-	spendDelay    = 10 * time.Minute    // after the end of an hour, what late events may still change
+	heard        = 5 * time.Minute    // sessions that were heard of since then are running
+	silentWithin = 7 * 24 * time.Hour // a session of which nothing was heard for longer is given up
+	spendDelay   = 10 * time.Minute   // after the end of an hour, what late events may still change
 )
 
 // WatcherConfig says how a watcher works. All of it is required.
@@ -211,7 +210,7 @@ func (s *sight) look(ctx context.Context, p *catalog.Policy) (*alert.Look, error
 		return seen(alert.PriceLow(p, s.catalog, now), nil)
 	case catalog.DeadLetters:
 		letters, err := once(&s.letters, func() ([]alert.Letters, error) {
-			return s.watched.Letters(ctx, s.now.Add(-lettersWithin))
+			return s.watched.Letters(ctx, s.now.Add(-time.Duration(alert.LettersWithin)*time.Second))
 		})
 		return seen(alert.DeadLetters(p, letters, s.catalog, now), err)
 	case catalog.HeldInvoices:

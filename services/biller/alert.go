@@ -59,9 +59,6 @@ type Alerting struct {
 // step lets both decide: trouble of one does not keep the other from it.
 func (a *Alerting) step(ctx context.Context, now time.Time) (pipeline.AlertReport, error) {
 	report, err := a.Budgets.Step(ctx, now)
-	if a.Policies == nil {
-		return report, err
-	}
 	other, err2 := a.Policies.Step(ctx, now)
 	report.Add(other)
 	return report, errors.Join(err, err2)

@@ -142,8 +142,8 @@ func alertAckCommand() *cobra.Command {
 		Use:   "ack KEY",
 		Short: "Acknowledge an alert: somebody sees to it",
 		Long: `Acknowledge an alert: somebody sees to it. KEY is what "suanpan alert list" shows. Who it
-was, when, and the note are kept in the log. An acknowledged alert still resolves by itself, and then
-its channels are told.`,
+was, when, and the note are kept in the log. An acknowledged alert still resolves by itself, and
+then its channels are told.`,
 		Example: `  suanpan alert ack idle_gpu,acme,session-7,1 --by ann --note "asked the team"`,
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -111,6 +111,9 @@ func (s *service) alerts(a *alertFlags) ([]daemon.Task, error) {
 		Budgets: pipeline.NewAlerter(pipeline.AlerterConfig{
 			Spending: s.rows, Alerts: log, Prices: prices,
 		}),
+		Policies: pipeline.NewWatcher(pipeline.WatcherConfig{
+			Watched: s.rows, Alerts: log, Prices: prices,
+		}),
 	}
 	deliverer := notify.NewDeliverer(deliveries, gateway.Open, s.log, notify.DelivererOptions{})
 	return []daemon.Task{
