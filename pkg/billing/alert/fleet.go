@@ -1,7 +1,9 @@
 package alert
 
 import (
+	"maps"
 	"math/big"
+	"slices"
 
 	"github.com/suanpan/suanpan/pkg/catalog"
 	"github.com/suanpan/suanpan/pkg/metering"
@@ -26,6 +28,7 @@ func LowUtilisation(p *catalog.Policy, cards []CardLoad, now int64) Look {
 		default:
 			look.Findings = append(look.Findings, Finding{
 				Subject: c.Card, Labels: map[string]string{"card": c.Card, "node": c.Node, "sku": c.SKU},
+				Query: QueryCard(&c, now-days*daySeconds, now),
 				Figures: []Figure{
 					utilisation("utilisation", c.Mean), threshold(p),
 					{"days", number(days), "d"},
@@ -47,8 +50,10 @@ const fleetSubject = "fleet"
 // for, was below its utilisation together.
 func FleetUtilisation(p *catalog.Policy, all []Busy, now int64) Look {
 	held, used := new(big.Int), new(big.Int)
+	skus := make(map[string]bool)
 	for _, b := range all {
 		if p.Covers(b.Tenant, b.Project, b.SKU) {
+			skus[b.SKU] = true
 			held.Add(held, big.NewInt(b.Held))
 			used.Add(used, big.NewInt(b.Used))
 		}
@@ -65,6 +70,8 @@ func FleetUtilisation(p *catalog.Policy, all []Busy, now int64) Look {
 	}
 	return Look{Findings: []Finding{{
 		Subject: fleetSubject,
+		Query: QueryBusy(now-p.Whole("hours")*metering.Hour, now, p.Tenants, p.Projects,
+			slices.Sorted(maps.Keys(skus))),
 		Figures: []Figure{
 			{"utilisation", percent.Round(2, money.HalfUp).String(), "%"},
 			threshold(p),

@@ -51,6 +51,7 @@ func IdleGPU(p *catalog.Policy, loads []Load, c *catalog.Catalog, now int64) Loo
 		case still:
 			f := Finding{
 				Tenant: l.Tenant, Subject: l.Session, Labels: labelsOf(l), Figures: loadFigures(p, l),
+				Query: QueryLoad(l),
 			}
 			if sku != "" {
 				f.Labels["sku"] = sku
@@ -126,6 +127,7 @@ func unreleased(p *catalog.Policy, key party, sessions []*Load) Finding {
 	delete(labels, "node")
 	return Finding{
 		Tenant: key.tenant, Subject: key.name, Labels: labels, Hint: &Hint{Stop: stop},
+		Query: QueryLoad(busiest),
 		Figures: append(loadFigures(p, busiest),
 			Figure{Name: "sessions", Value: number(int64(len(sessions)))}),
 	}

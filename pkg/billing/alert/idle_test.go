@@ -82,6 +82,9 @@ func idle(change ...func(l *alert.Load)) alert.Load {
 func show(look alert.Look) string {
 	var lines []string
 	for _, f := range look.Findings {
+		if !strings.HasPrefix(f.Query, "SELECT ") {
+			lines = append(lines, "a finding without a query")
+		}
 		text := f.Tenant + "/" + f.Subject
 		for _, figure := range f.Figures {
 			text += " " + figure.Name + "=" + figure.Value + figure.Unit

@@ -38,6 +38,7 @@ func PriceChange(p *catalog.Policy, c *catalog.Catalog, now int64) Look {
 				look.Findings = append(look.Findings, Finding{
 					Tenant: tenant, Subject: "market " + t.SKU + " " + t.Region,
 					Labels:  map[string]string{"sku": t.SKU, "region": t.Region},
+					Query:   queryMarket(t, now-2*daySeconds, now),
 					Figures: change(before.Price, after.Price, unitOf(after, price, book)),
 				})
 			}
@@ -95,6 +96,8 @@ func repriced(p *catalog.Policy, before, after *catalog.Version) (Finding, bool)
 	return Finding{
 		Subject: "book " + after.Book + " " + from,
 		Labels:  map[string]string{"book": after.Book, "sku": of.SKU, "purchase": of.Purchase},
+		Query: QueryPrices(of.SKU, of.Purchase, of.Region, after.From-daySeconds,
+			after.From+daySeconds),
 		Figures: append([]Figure{
 			{Name: "prices", Value: number(count)},
 			{Name: "from", Value: from},
@@ -223,6 +226,7 @@ func PriceLow(p *catalog.Policy, c *catalog.Catalog, now int64) Look {
 			look.Findings = append(look.Findings, Finding{
 				Tenant: tenant, Subject: "market " + t.SKU + " " + t.Region,
 				Labels: map[string]string{"sku": t.SKU, "region": t.Region},
+				Query:  queryMarket(t, now-days*daySeconds, now),
 				Figures: []Figure{
 					{"price", is.Price.String(), unit},
 					{"low", low.String(), unit},

@@ -105,6 +105,7 @@ func (s *Spends) finish() {
 		}
 		s.looks[i].Findings = append(s.looks[i].Findings, Finding{
 			Tenant: s.of.tenant, Subject: s.of.name, Labels: map[string]string{"currency": s.of.name},
+			Query: QuerySpend(s.of.tenant, from, s.hour+metering.Hour),
 			Figures: []Figure{
 				amount("spend", r.spend), amount("median", r.median), amount("deviation", r.deviation),
 				amount("usual_from", r.low), amount("usual_to", r.high),

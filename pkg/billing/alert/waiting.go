@@ -26,7 +26,7 @@ func ExporterSilent(p *catalog.Policy, all []LastSeen, newest, now int64) Look {
 			labels["node"] = s.Node
 		}
 		look.Findings = append(look.Findings, Finding{
-			Tenant: s.Tenant, Subject: s.Session, Labels: labels,
+			Tenant: s.Tenant, Subject: s.Session, Labels: labels, Query: QuerySilent(&s),
 			Figures: []Figure{
 				{Name: "last_seen", Value: metering.InstantOf(s.Until).String()},
 				{"silent", number((now - s.Until) / 60), "min"},
@@ -40,7 +40,7 @@ func ExporterSilent(p *catalog.Policy, all []LastSeen, newest, now int64) Look {
 	}
 	return Look{
 		Findings: []Finding{{
-			Subject: silenceSubject,
+			Subject: silenceSubject, Query: queryNewest,
 			Figures: []Figure{
 				{Name: "sessions", Value: number(int64(len(look.Findings)))},
 				{Name: "last_seen", Value: metering.InstantOf(newest).String()},
@@ -57,7 +57,7 @@ const LettersWithin int64 = 30 * daySeconds
 
 // DeadLetters finds the tenants and reasons that have as many dead letters as the policy says.
 // Those of tenants that the catalog does not know are together: their names are anybody's.
-func DeadLetters(p *catalog.Policy, all []Letters, c *catalog.Catalog, _ int64) Look {
+func DeadLetters(p *catalog.Policy, all []Letters, c *catalog.Catalog, now int64) Look {
 	sums := make(map[party]Letters)
 	for _, l := range all {
 		if !p.Covers(l.Tenant, "", "") {
@@ -68,7 +68,10 @@ func DeadLetters(p *catalog.Policy, all []Letters, c *catalog.Catalog, _ int64) 
 			key.tenant = ""
 		}
 		sum := sums[key]
-		sum.Count, sum.Newest = sum.Count+l.Count, max(sum.Newest, l.Newest)
+		if l.Newest >= sum.Newest {
+			sum.Tenant, sum.Newest = l.Tenant, l.Newest
+		}
+		sum.Count += l.Count
 		sums[key] = sum
 	}
 	var look Look
@@ -78,6 +81,7 @@ func DeadLetters(p *catalog.Policy, all []Letters, c *catalog.Catalog, _ int64) 
 		}
 		look.Findings = append(look.Findings, Finding{
 			Tenant: key.tenant, Subject: key.name, Labels: map[string]string{"reason": key.name},
+			Query: QueryLetters(sum.Tenant, now-LettersWithin),
 			Figures: []Figure{
 				{Name: "count", Value: number(sum.Count)},
 				{Name: "newest", Value: metering.InstantOf(sum.Newest).String()},
@@ -107,6 +111,7 @@ func HeldInvoices(p *catalog.Policy, all []HeldDocument, _ int64) Look {
 		oldest := slices.MinFunc(documents, func(a, b HeldDocument) int { return int(a.Since - b.Since) })
 		f := Finding{
 			Tenant: tenant, Subject: heldSubject, Labels: map[string]string{"document": oldest.ID},
+			Query: QueryHeld(tenant),
 			Figures: []Figure{
 				{Name: "count", Value: number(int64(len(documents)))},
 				{Name: "document", Value: oldest.ID},
