@@ -139,7 +139,9 @@ func (o *office) idleAlert(b *inbox) string {
 	}
 	var details struct {
 		Key  string
-		Hint struct{ Options []struct{ SKU, Amount string } }
+		Hint struct {
+			Options []struct{ SKU, Amount string }
+		}
 	}
 	if err := json.Unmarshal(h.Data.Details, &details); err != nil {
 		o.t.Fatal(err)

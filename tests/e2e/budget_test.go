@@ -83,7 +83,8 @@ func TestBudget(t *testing.T) {
 		r := newReceiver(t, "whsec_"+key)
 		r.fails = 2
 		o := &office{s, t.TempDir()}
-		o.run("apply", "-f", o.file("catalog.yaml", deskCatalog))
+		o.run("apply", "-f", o.file("catalog.yaml", strings.Replace(deskCatalog, "timezone: UTC",
+			"timezone: "+noonZone(time.Now()), 1)))
 		o.run("apply", "-f", o.file("budget.yaml", `kind: Budget
 name: monthly
 tenant: acme
@@ -143,6 +144,23 @@ notify: [{webhook: "`+r.server.URL+`"}, {log: true}]
 		o.says("delivered", "alert", "list")
 		o.says("monthly|1.00|1 EUR", "budget", "status", "--tenant", "acme")
 	})
+}
+
+// noonZone is a time zone in which it is noon: what happens within hours lies in one day, whenever
+// the test runs.
+func noonZone(now time.Time) string {
+	east := 12 - now.UTC().Hour()
+	return fmt.Sprintf("Etc/GMT%+d", -east) // their signs are the other way round
+}
+
+func TestNoonZone(t *testing.T) {
+	for hour := range 24 {
+		at := time.Date(2026, 3, 1, hour, 59, 59, 0, time.UTC)
+		zone, err := time.LoadLocation(noonZone(at))
+		if err != nil || at.In(zone).Hour() != 12 {
+			t.Errorf("at %s it is not noon in %s, %v", at, noonZone(at), err)
+		}
+	}
 }
 
 func (r *receiver) reached(threshold string) error {

@@ -90,7 +90,9 @@ func newInbox(t *testing.T) *inbox {
 	go func() { served <- server.Serve(listener) }() // ends with Close
 	t.Cleanup(func() {
 		_ = server.Close()
-		<-served
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	})
 	return b
 }

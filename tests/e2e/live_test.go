@@ -13,11 +13,11 @@ import (
 )
 
 // liveCatalog is a book whose on-demand second costs price, and its tenants.
-func liveCatalog(price, from string) string {
+func liveCatalog(price, zone, from string) string {
 	book := `kind: PriceBook
 name: live
 currency: CNY
-timezone: Asia/Shanghai
+timezone: ` + zone + `
 effective_from: ` + from + `
 prices:
 - {sku: gpu.live, per: second, price: "` + price + `"}
@@ -39,7 +39,8 @@ const (
 // prices and a new version of the book come, and the partitions move from one rater to another.
 func TestLivePrices(t *testing.T) {
 	onBrokers(t, func(t *testing.T, s *system) {
-		write(t, s.path("first.yaml"), liveCatalog("10", "2026-01-01T00:00:00Z"))
+		zone := noonZone(time.Now()) // all of it is in one month
+		write(t, s.path("first.yaml"), liveCatalog("10", zone, "2026-01-01T00:00:00Z"))
 		s.run("apply", "-f", s.path("first.yaml"))
 		flags := []string{"--flush-live", "300ms", "--flush-bulk", "100ms"}
 		s.startService("rater 1", "rater", flags...)
@@ -52,7 +53,7 @@ func TestLivePrices(t *testing.T) {
 			switch i {
 			case 2:
 				from := time.Now().Add(10 * time.Second).UTC().Format(time.RFC3339)
-				write(t, s.path("second.yaml"), liveCatalog("12.5", from))
+				write(t, s.path("second.yaml"), liveCatalog("12.5", zone, from))
 				s.run("apply", "-f", s.path("second.yaml"))
 			case 4:
 				s.kill("rater 1")
