@@ -96,7 +96,8 @@ func TestAlerts(t *testing.T) {
 				return nil
 			}
 		}
-		waitFor(t, "the idle GPU", time.Minute, told("policy.idle_gpu", "firing"))
+		// Policies begin a minute after they were applied.
+		waitFor(t, "the idle GPU", 3*time.Minute, told("policy.idle_gpu", "firing"))
 		o.kill("biller-a")
 		waitFor(t, "the lease that is not released", time.Minute, told("policy.unreleased", "firing"))
 		idle := o.idleAlert(b)
@@ -104,7 +105,13 @@ func TestAlerts(t *testing.T) {
 		o.kill("biller-b")
 		o.launch("biller-a")
 		o.launch("biller-b")
-		o.says("acknowledged|ann", "alert", "list", "--json")
+		waitFor(t, "the acknowledgement", time.Minute, func() error {
+			out := o.run("alert", "list", "--json")
+			if !strings.Contains(out, `"status":"acknowledged"`) || !strings.Contains(out, "ann") {
+				return errText(out)
+			}
+			return nil
+		})
 		o.runWith(windows(at, -1, 0, "0.95"), "send", "-")
 		waitFor(t, "the GPU at work", time.Minute, told("policy.idle_gpu", "resolved"))
 		waitFor(t, "the lease in use", time.Minute, told("policy.unreleased", "resolved"))
@@ -150,7 +157,7 @@ func (o *office) idleAlert(b *inbox) string {
 	if len(details.Hint.Options) != 1 || details.Hint.Options[0].Amount != "0.2" {
 		o.t.Errorf("it suggests %+v", details.Hint)
 	}
-	rows, err := o.query(h.Data.Query + " FORMAT TSV")
+	rows, err := o.queryIn("suanpan", h.Data.Query+" FORMAT TSV")
 	if err != nil || !strings.Contains(rows, "180") {
 		o.t.Errorf("the query shows %q, %v:\n%s", rows, err, h.Data.Query)
 	}

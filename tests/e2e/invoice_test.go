@@ -202,6 +202,13 @@ func (o *office) rerates() {
 	o.run("close", "--period", "2026-02", "--tenant", "coral")
 	o.says("3.60 EUR", "invoice", "list", "--tenant", "coral", "--type", "credit_note")
 	for _, id := range []string{"coral,,EUR,2026-01", "coral,,EUR,2026-01,late-2026-02"} {
+		o.waitFor("the archive to have all before the close", func() error {
+			_, errs, code := o.try("", "verify", id)
+			if code != 0 && strings.Contains(errs, "the archive of partition") {
+				return errText(errs)
+			}
+			return nil
+		})
 		o.says("all as billed", "verify", id)
 	}
 }

@@ -308,8 +308,12 @@ func (s *system) runWith(input string, args ...string) string {
 }
 
 // query asks ClickHouse as curl would.
-func (s *system) query(sql string) (string, error) {
-	address := "http://" + s.clickhouse + "/?" + url.Values{"query": {sql}}.Encode()
+func (s *system) query(sql string) (string, error) { return s.queryIn("default", sql) }
+
+// queryIn asks in a database.
+func (s *system) queryIn(database, sql string) (string, error) {
+	address := "http://" + s.clickhouse + "/?" +
+		url.Values{"database": {database}, "query": {sql}}.Encode()
 	client := http.Client{Timeout: time.Minute}
 	response, err := client.Post(address, "text/plain", nil)
 	if err != nil {
