@@ -71,7 +71,8 @@ func TestAlerts_newestState(t *testing.T) {
 	f(AlertFilter{Tenant: "' OR 1 OR '"})
 	row := shown(t, s, `SELECT concat(status, ' ', labels['lease'], ' ', toString(since), ' ',
 		toString(at), ' ', by, ' ', note, ' ', query) FROM alert_states WHERE kind = 'idle_gpu'`)
-	if want := "acknowledged 租约 2026-01-05 12:00:00 2026-01-05 12:01:00 ann on it SELECT 1"; row != want {
+	want := "acknowledged 租约 2026-01-05 12:00:00 2026-01-05 12:01:00 ann on it SELECT 1"
+	if row != want {
 		t.Errorf("the view says %q, want %q", row, want)
 	}
 	spend := shown(t, s, "SELECT toString(spend) FROM alert_states WHERE kind = 'budget'")

@@ -24,10 +24,9 @@ const landing = 2 * time.Minute
 func (s *Store) Touched(ctx context.Context, since time.Time) (
 	[]pipeline.PeriodKey, time.Time, error,
 ) {
-	var now time.Time
-	err := s.conn.QueryRow(ctx, "SELECT now64(3, 'UTC')").Scan(&now)
+	next, err := s.landed(ctx)
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read clock: %w", err)
+		return nil, next, err
 	}
 	where := "1"
 	if !since.IsZero() {
@@ -49,7 +48,16 @@ func (s *Store) Touched(ctx context.Context, since time.Time) (
 		return nil, time.Time{}, fmt.Errorf("find periods touched since %s: %w",
 			since.Format(time.RFC3339Nano), err)
 	}
-	return periods, now.UTC().Add(-landing), nil
+	return periods, next, nil
+}
+
+// landed is an instant of the store's clock: all that is written before it can be seen.
+func (s *Store) landed(ctx context.Context) (time.Time, error) {
+	var now time.Time
+	if err := s.conn.QueryRow(ctx, "SELECT now64(3, 'UTC')").Scan(&now); err != nil {
+		return time.Time{}, fmt.Errorf("read clock: %w", err)
+	}
+	return now.UTC().Add(-landing), nil
 }
 
 // Sums adds up the quantities of the charges of periods.

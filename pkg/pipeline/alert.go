@@ -2,25 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/catalog"
 )
-
-// Spending says what was used in running periods, and keeps the alerts that follow.
-type Spending interface {
-	// Touched returns the periods that have rows written at or after an instant of the store's own
-	// clock, and the instant to ask with next time. The zero time asks for all.
-	Touched(ctx context.Context, since time.Time) (periods []PeriodKey, next time.Time, err error)
-	// ScopeUses returns the charges of tenants that have usage at or after a second, split by
-	// project, local day and the values of labels.
-	ScopeUses(ctx context.Context, tenants []string, from int64, labels []string,
-	) ([]alert.ScopeUse, error)
-}
 
 // AlerterConfig says how an alerter works. All of it is required.
 type AlerterConfig struct {
@@ -32,7 +21,7 @@ type AlerterConfig struct {
 // Alerter fires the thresholds of budgets, each once, and resolves them.
 type Alerter struct {
 	config  AlerterConfig
-	since   time.Time
+	spent   *spending
 	asOf    uint64          // revision of the catalog at the last evaluation
 	again   map[string]bool // tenants that must be looked at again
 	periods map[string]string
@@ -40,7 +29,10 @@ type Alerter struct {
 
 // NewAlerter returns an alerter.
 func NewAlerter(config AlerterConfig) *Alerter {
-	return &Alerter{config: config, again: make(map[string]bool), periods: make(map[string]string)}
+	return &Alerter{
+		config: config, spent: newSpending(config.Spending),
+		again: make(map[string]bool), periods: make(map[string]string),
+	}
 }
 
 // Step evaluates the budgets of tenants whose usage, budgets or period changed, fires what was
@@ -57,24 +49,12 @@ func (a *Alerter) step(ctx context.Context, now time.Time, report *AlertReport) 
 	if err := a.config.Alerts.Sync(ctx); err != nil {
 		return err
 	}
-	touched, next, err := a.config.Spending.Touched(ctx, a.since)
+	budgets, err := a.look(ctx, now)
 	if err != nil {
-		return fmt.Errorf("find changed periods: %w", err)
-	}
-	// The catalog is read after the rows: it has all that they were rated by.
-	if err := a.config.Prices.Refresh(ctx, now); err != nil {
 		return err
 	}
-	for _, p := range touched {
-		a.again[p.Tenant] = true
-	}
-	a.since = next
 	c := a.config.Prices.Catalog
-	budgets := c.Budgets(now.Unix())
-	standings, err := Standings(ctx, a.config.Spending, c, a.changed(budgets, now), now)
-	if err != nil {
-		return err
-	}
+	standings, failed, standErr := a.spent.standings(c, a.changed(budgets, now), now)
 	report.Budgets = len(standings)
 	history := a.config.Alerts.history
 	var decided []alert.Alert
@@ -87,15 +67,41 @@ func (a *Alerter) step(ctx context.Context, now time.Time, report *AlertReport) 
 	}
 	decided = append(decided, alert.Settled(history, budgets, standings, c, now.Unix())...)
 	if report.Decided, err = a.config.Alerts.Append(ctx, decided); err != nil {
-		return err
+		return errors.Join(standErr, err)
 	}
 	clear(a.again)
+	for _, tenant := range failed {
+		a.again[tenant] = true
+	}
 	a.asOf = c.Revision
 	clear(a.periods)
 	for _, b := range budgets {
 		a.periods[b.Name] = c.PeriodOf(b, now.Unix())
 	}
-	return nil
+	return standErr
+}
+
+// look reads what was used since the last step, and returns the budgets of now.
+func (a *Alerter) look(ctx context.Context, now time.Time) ([]*catalog.Budget, error) {
+	days, next, err := a.config.Spending.TouchedDays(ctx, a.spent.since, firstDay(now))
+	if err != nil {
+		return nil, fmt.Errorf("find changed days: %w", err)
+	}
+	// The catalog says whose uses are read. It is read again after them, for then it has all that they
+	// were rated by.
+	if err := a.config.Prices.Refresh(ctx, now); err != nil {
+		return nil, err
+	}
+	changed, err := a.spent.update(ctx, a.config.Prices.Catalog.Budgets(now.Unix()), days, now)
+	if err != nil {
+		return nil, err
+	}
+	a.spent.since = next
+	maps.Copy(a.again, changed)
+	if err := a.config.Prices.Refresh(ctx, now); err != nil {
+		return nil, err
+	}
+	return a.config.Prices.Catalog.Budgets(now.Unix()), nil
 }
 
 // changed returns the budgets that may stand otherwise than at the last step.
@@ -108,41 +114,4 @@ func (a *Alerter) changed(budgets []*catalog.Budget, now time.Time) []*catalog.B
 		}
 	}
 	return due
-}
-
-// Standings says how budgets stand now. It makes one query.
-func Standings(ctx context.Context, store Spending, c *catalog.Catalog, budgets []*catalog.Budget,
-	now time.Time,
-) ([]alert.BudgetStatus, error) {
-	if len(budgets) == 0 {
-		return nil, nil
-	}
-	tenants, labels := make(map[string]bool), make(map[string]bool)
-	for _, b := range budgets {
-		tenants[b.Tenant] = true
-		for name := range b.Labels {
-			labels[name] = true
-		}
-	}
-	const longest = 33 // days of a month, in any zone
-	uses, err := store.ScopeUses(ctx, slices.Sorted(maps.Keys(tenants)),
-		now.AddDate(0, 0, -longest).Unix(), slices.Sorted(maps.Keys(labels)))
-	if err != nil {
-		return nil, fmt.Errorf("sum what budgets are about: %w", err)
-	}
-	byTenant := make(map[string][]alert.ScopeUse)
-	for _, u := range uses {
-		byTenant[u.Charge.Tenant] = append(byTenant[u.Charge.Tenant], u)
-	}
-	var out []alert.BudgetStatus
-	for _, b := range budgets {
-		s, ok, err := alert.Standing(b, byTenant[b.Tenant], c, now.Unix())
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			out = append(out, s)
-		}
-	}
-	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,23 +56,34 @@ func (w *alertWorld) Append(_ context.Context, records ...Record) error {
 	return nil
 }
 
-func (w *alertWorld) Touched(context.Context, time.Time) ([]PeriodKey, time.Time, error) {
-	return []PeriodKey{{Tenant: "acme"}}, time.Time{}, w.do("touched")
+func (w *alertWorld) TouchedDays(_ context.Context, _ time.Time, from int64) (
+	[]TenantDay, time.Time, error,
+) {
+	day := noon.Unix() / secondsOfDay
+	if day < from {
+		return nil, noon, w.do("touched")
+	}
+	return []TenantDay{{"acme", day}, {"blue", day}}, noon, w.do("touched")
 }
 
-// ScopeUses is what acme used on the day of noon.
-func (w *alertWorld) ScopeUses(context.Context, []string, int64, []string) ([]alert.ScopeUse, error) {
+// DayUses is what acme used on the day of noon.
+func (w *alertWorld) DayUses(_ context.Context, of *DayQuery, visit func(*alert.DayUse)) error {
+	day := noon.Unix() / secondsOfDay
+	if !slices.Contains(of.Tenants, "acme") || day < of.From || day >= of.Until {
+		return w.do("uses")
+	}
 	q, err := metering.QuantityOf(big.NewInt(w.spent * 3_600_000_000_000))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return []alert.ScopeUse{{
-		Charge: rating.Charge{
+	visit(&alert.DayUse{
+		UTCDay: day, Charge: &rating.Charge{
 			Tenant: "acme", Book: "public", BookVersion: noon.AddDate(0, 0, -4).Truncate(24 * time.Hour).
 				Unix(), SKU: "gpu", Purchase: "on_demand", Band: "standard", Period: "2026-01",
 		},
-		Whole: q, Parts: []alert.ScopePart{{Day: noon.Unix() / 86_400, Quantity: q}},
-	}}, w.do("uses")
+		ScopePart: alert.ScopePart{Day: day, Quantity: q},
+	})
+	return w.do("uses")
 }
 
 func (w *alertWorld) WriteAlerts(_ context.Context, alerts []LoggedAlert) error {

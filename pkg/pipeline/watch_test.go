@@ -114,7 +114,9 @@ func TestWatcher_idleSessions(t *testing.T) {
 	w.check("darkness", fires)
 
 	// Others arrive, and it is silent.
-	w.silent = []alert.LastSeen{{Tenant: "acme", Project: "p", Lease: "l-s", Session: "s", Until: noon.Unix()}}
+	w.silent = []alert.LastSeen{{
+		Tenant: "acme", Project: "p", Lease: "l-s", Session: "s", Until: noon.Unix(),
+	}}
 	for i := range 10 {
 		w.newest = after(16 + i)
 		must(t, d.policies(after(16+i)))

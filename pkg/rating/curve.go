@@ -111,8 +111,8 @@ func (c Curve) Package() string {
 	return c.inUnits(c.price.Package)
 }
 
-// sold is the number of billionths of the base unit that the unit price buys.
-func (c Curve) sold() *big.Int {
+// Sold is the number of billionths of the base unit that the unit price buys.
+func (c Curve) Sold() *big.Int {
 	if c.price.Package != nil {
 		return c.price.Package
 	}

@@ -48,7 +48,7 @@ func Settle(sums Sums, from *catalog.Catalog) ([]Settled, error) {
 		settled = append(settled, Settled{
 			Charge: charge, Quantity: quantity,
 			BaseUnit: curve.price.Per.Base(), UnitPrice: curve.unit, Per: curve.price.Per,
-			ListNano: curve.sold(), Amount: curve.Total(quantity), Currency: curve.currency,
+			ListNano: curve.Sold(), Amount: curve.Total(quantity), Currency: curve.currency,
 		})
 	}
 	return settled, nil

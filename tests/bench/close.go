@@ -139,10 +139,7 @@ func fillMonth(ctx context.Context, url string, tenants, rows int) error {
 	each := rows / tenants
 	changes := new(rating.Changes)
 	for i := range tenants {
-		charge := &rating.Charge{
-			Tenant: tenantName(i), Book: "public", BookVersion: closeBook, SKU: "gpu.a800-80g",
-			Purchase: "on_demand", Band: "standard", Period: "2026-01",
-		}
+		charge := monthCharge(i)
 		for n := range each {
 			if n%closeHours == 0 {
 				changes.Sessions = append(changes.Sessions, monthSession(charge, n/closeHours))
@@ -157,6 +154,13 @@ func fillMonth(ctx context.Context, url string, tenants, rows int) error {
 		}
 	}
 	return nil
+}
+
+func monthCharge(tenant int) *rating.Charge {
+	return &rating.Charge{
+		Tenant: tenantName(tenant), Book: "public", BookVersion: closeBook, SKU: "gpu.a800-80g",
+		Purchase: "on_demand", Band: "standard", Period: "2026-01",
+	}
 }
 
 func sessionKey(charge *rating.Charge, n int) rating.SessionKey {

@@ -55,7 +55,7 @@ func main() {
 	flag.Int64Var(&o.limit, "windows", 0, "end after so many windows; 0: after all")
 	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.StringVar(&o.profiles, "profiles", "", "folder for pprof profiles (slows it down a little)")
-	flag.StringVar(&o.only, "only", "path,limits,alone,close,node",
+	flag.StringVar(&o.only, "only", "path,limits,alone,close,budgets,node",
 		"parts to run besides rating in this process; node by itself runs without that")
 	flag.StringVar(&o.dir, "dir", "", "folder for the files, several GB (default: the system's)")
 	flag.StringVar(&o.sample, "sample-node", "", "address of the process that node measures")
@@ -109,7 +109,13 @@ func run(ctx context.Context, o options) (err error) {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *offline) error
-	}{{"path", b.path}, {"limits", b.limits}, {"alone", b.alone}, {"close", b.close}} {
+	}{
+		{"path", b.path},
+		{"limits", b.limits},
+		{"alone", b.alone},
+		{"close", b.close},
+		{"budgets", b.budgets},
+	} {
 		if !b.wants(part.name) {
 			continue
 		}

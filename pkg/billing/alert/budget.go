@@ -14,21 +14,6 @@ import (
 	"github.com/suanpan/suanpan/pkg/rating"
 )
 
-// ScopeUse is what a charge of the running billing period has, in whole and by what budgets count.
-type ScopeUse struct {
-	Charge rating.Charge
-	Whole  metering.Quantity
-	Parts  []ScopePart
-}
-
-// ScopePart is the part of a charge that one project, combination of labels and local day has.
-type ScopePart struct {
-	Project  string
-	Labels   map[string]string // those that budgets name
-	Day      int64             // local, since 1970-01-01
-	Quantity metering.Quantity
-}
-
 // BudgetStatus is how a budget stands.
 type BudgetStatus struct {
 	*catalog.Budget
@@ -38,6 +23,8 @@ type BudgetStatus struct {
 	Spend    money.Amount
 	Forecast money.Amount // at the period's end, at the present pace
 	Reaches  int64        // second at which the amount is reached at this pace; 0: not in the period
+
+	day int64 // of a daily budget: its period, since 1970-01-01
 }
 
 // Share is the part of the budget's amount that is spent, with four decimals.
@@ -95,6 +82,7 @@ func (s *BudgetStatus) bound(from *catalog.Catalog, now int64) bool {
 		}
 		s.Period = local.Format(time.DateOnly)
 		year, month, day := local.Date()
+		s.day = time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / 86_400
 		s.From = time.Date(year, month, day, 0, 0, 0, 0, binding.Location).Unix()
 		s.Until = time.Date(year, month, day+1, 0, 0, 0, 0, binding.Location).Unix()
 		return true
@@ -104,46 +92,43 @@ func (s *BudgetStatus) bound(from *catalog.Catalog, now int64) bool {
 
 // spent is what the budget's scope has of a charge: its amount by quantity, or at list prices.
 func (s *BudgetStatus) spent(u *ScopeUse, from *catalog.Catalog) (money.Amount, error) {
-	if !strings.HasPrefix(s.Period, u.Charge.Period) {
+	if !strings.HasPrefix(s.Period, u.Charge.Period) || u.Whole.Sign() <= 0 {
 		return money.Amount{}, nil
 	}
-	curve, err := rating.CurveOf(&u.Charge, from)
-	if err != nil {
-		return money.Amount{}, err
+	if u.curve == nil {
+		curve, err := rating.CurveOf(&u.Charge, from)
+		if err != nil {
+			return money.Amount{}, err
+		}
+		u.curve, u.total = &curve, curve.Total(u.Whole)
 	}
-	if curve.Currency() != s.Currency || u.Whole.Sign() <= 0 {
+	if u.curve.Currency() != s.Currency {
 		return money.Amount{}, nil
 	}
 	var scope metering.Quantity
-	for i := range u.Parts {
-		if s.covers(&u.Parts[i]) {
-			scope = scope.Add(u.Parts[i].Quantity)
+	u.of(s.Project, func(p *ScopePart) {
+		if s.covers(p) {
+			scope = scope.Add(p.Quantity)
 		}
-	}
+	})
 	if s.List {
-		return curve.UnitPrice().MulRatio(scope.Big(), curve.Per().Nano(), 2*money.Scale,
+		return u.curve.UnitPrice().MulRatio(scope.Big(), u.curve.Sold(), 2*money.Scale,
 			money.HalfUp), nil
 	}
-	total := curve.Total(u.Whole)
 	if scope == u.Whole {
-		return total, nil
+		return u.total, nil
 	}
-	return total.MulRatio(scope.Big(), u.Whole.Big(), 2*money.Scale, money.HalfUp), nil
+	return u.total.MulRatio(scope.Big(), u.Whole.Big(), 2*money.Scale, money.HalfUp), nil
 }
 
+// covers reports whether a part of the budget's project counts: by its labels and its day.
 func (s *BudgetStatus) covers(p *ScopePart) bool {
-	if s.Project != "" && s.Project != p.Project {
-		return false
-	}
 	for name, value := range s.Labels {
 		if p.Labels[name] != value {
 			return false
 		}
 	}
-	if !s.Daily {
-		return true
-	}
-	return time.Unix(p.Day*86_400, 0).UTC().Format(time.DateOnly) == s.Period
+	return !s.Daily || p.Day == s.day
 }
 
 // foresee goes on at the pace of the period so far.

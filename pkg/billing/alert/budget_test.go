@@ -23,6 +23,7 @@ prices:
   - sku: ladder
     per: hour
     ladder: {mode: graduated, tiers: [{up_to: "10", price: "10"}, {price: "5"}]}
+  - {sku: packed, per: unit, package: "1000", price: "10"}
 ---
 kind: Tenant
 name: acme
@@ -139,6 +140,13 @@ func TestStanding(t *testing.T) {
 	f("at list prices it does not", "UTC", "2026-01-16T12:00:00Z",
 		append(scoped, `amount: "100"`, "amount: \"100\"\nbasis: list"), both,
 		want{"2026-01", "50", "0.5", "100", ""})
+	packed := []alert.ScopeUse{
+		used(t, "packed", "2026-01", "2026-01-05", map[string]int64{"p": 25}), // 9,000 units
+	}
+	f("packages", "UTC", "2026-01-16T12:00:00Z", nil, packed, want{"2026-01", "90", "0.9", "180", "0.8"})
+	f("packages at list prices", "UTC", "2026-01-16T12:00:00Z",
+		[]string{`amount: "100"`, "amount: \"100\"\nbasis: list"}, packed,
+		want{"2026-01", "90", "0.9", "180", "0.8"})
 	daily := []string{"period: month", "period: day"}
 	f("a day of 23 hours", "America/New_York", "2026-03-08T16:30:00Z", daily,
 		[]alert.ScopeUse{
