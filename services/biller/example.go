@@ -57,6 +57,7 @@ func Example(kind alert.Kind, now int64) alert.Alert {
 	default:
 		a.Name, a.Period, a.Threshold, a.Spend, a.Amount, a.Currency, a.Forecast = "monthly", "2026-01",
 			"0.8", "80000", "100000", "CNY", "124000"
+		a.Query = alert.QueryBudget(&catalog.Budget{Tenant: a.Tenant, Currency: a.Currency}, a.Period)
 	}
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"regexp"
 	"strings"
 
 	"github.com/suanpan/suanpan/pkg/billing/alert"
@@ -45,8 +46,6 @@ func MessageOf(a *alert.Alert, language string) (notify.Message, error) {
 		if threshold, err := money.ParseSigned(a.Threshold); err == nil && threshold.Cmp(one) >= 0 {
 			m.Severity = notify.Critical
 		}
-		m.Query = fmt.Sprintf("SELECT sku, purchase, band, sum(amount) FROM line_items "+
-			"WHERE tenant = '%s' AND usage_period = '%.7s' GROUP BY ALL", a.Tenant, a.Period)
 	}
 	for _, f := range w.figures() {
 		m.Evidence = append(m.Evidence, notify.Figure{Name: w.named(f.Name), Value: w.value(f)})
@@ -58,7 +57,7 @@ func MessageOf(a *alert.Alert, language string) (notify.Message, error) {
 		}
 		m.Status, m.Since = notify.Resolved, since.Time()
 		m.Title = isOver[w.language] + m.Title
-		m.Summary = fmt.Sprintf(overBecause[a.Why][w.language], a.Since, a.At)
+		m.Summary = fmt.Sprintf(overBecause[a.Why][w.language], moment(a.Since), moment(a.At))
 	} else if hint := w.hint(); hint != "" {
 		m.Summary += "\n" + hint
 	}
@@ -139,8 +138,46 @@ func (w wording) value(f alert.Figure) string {
 	unit := f.Unit
 	if words, ok := unitWords[unit]; ok {
 		unit = words[w.language]
+		if f.Value == "1" && w.language == english {
+			unit = strings.TrimSuffix(unit, "s")
+		}
 	}
-	return strings.TrimSpace(f.Value + " " + unit)
+	return strings.TrimSpace(grouped(moment(f.Value)) + " " + unit)
+}
+
+// per is what a price is per.
+func (w wording) per(unit string) string {
+	if words, ok := perWords[unit]; ok {
+		return words[w.language]
+	}
+	return unit
+}
+
+// moment is an instant as people read it; what is none stays.
+func moment(text string) string {
+	if at, err := metering.ParseInstant(text); err == nil {
+		return at.Time().UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+	return text
+}
+
+var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+// grouped has the digits of a decimal in threes; what is none stays.
+func grouped(text string) string {
+	if !decimal.MatchString(text) {
+		return text
+	}
+	whole, _, _ := strings.Cut(text, ".")
+	digits, sign := strings.TrimPrefix(whole, "-"), ""
+	if len(digits) < len(whole) {
+		sign = "-"
+	}
+	out := text[len(whole):]
+	for len(digits) > 3 {
+		digits, out = digits[:len(digits)-3], ","+digits[len(digits)-3:]+out
+	}
+	return sign + digits + out
 }
 
 // hint says what to do.
@@ -162,7 +199,7 @@ func (w wording) hint() string {
 		say([...]string{
 			"%s of %s with %d MiB would do, for %s %s per %s.",
 			"%s 个 %s（显存 %d MiB）即可满足，价格 %s %s/%s。",
-		}, o.Amount, o.SKU, o.MemoryMiB, short(o.Price), o.Currency, o.Per)
+		}, o.Amount, o.SKU, o.MemoryMiB, short(o.Price), o.Currency, w.per(o.Per))
 	}
 	if h.Stop != nil {
 		say([...]string{"Stop lease %s: sessions %s.", "建议停止租约 %s：会话 %s。"}, h.Stop.Lease,
@@ -172,7 +209,7 @@ func (w wording) hint() string {
 		say([...]string{
 			"A commitment to %s now would keep a price near %s %s per %s.",
 			"现在承诺使用 %s 可锁定接近 %s %s/%s 的价格。",
-		}, h.Lock.SKU, h.Lock.Price, h.Lock.Currency, h.Lock.Per)
+		}, h.Lock.SKU, h.Lock.Price, h.Lock.Currency, w.per(h.Lock.Per))
 	}
 	return strings.Join(lines, "\n")
 }

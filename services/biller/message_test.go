@@ -60,18 +60,35 @@ func TestMessageOf(t *testing.T) {
 			"0.2 of gpu.a800-80g with 16384 MiB would do, for 6.00 CNY per hour.")
 	f(idle, "zh-CN", "会话 session-1 的 GPU 利用率低",
 		"其利用率已连续 10 分钟低于 50 %：平均 1.25 %，最高 1.9 %。\n"+
-			"0.2 个 gpu.a800-80g（显存 16384 MiB）即可满足，价格 6.00 CNY/hour。")
+			"0.2 个 gpu.a800-80g（显存 16384 MiB）即可满足，价格 6.00 CNY/小时。")
 	over := idle
 	over.Status, over.Why, over.Since = alert.Resolved, alert.Recovered, "2026-01-05T11:00:00Z"
 	f(over, "", "Resolved: The GPU of session session-1 is hardly used",
-		"It is no longer so. It fired from 2026-01-05T11:00:00Z to 2026-01-05T12:00:00Z.")
+		"It is no longer so. It fired from 2026-01-05 11:00:00 UTC to 2026-01-05 12:00:00 UTC.")
 	silent := Example(alert.Kind(catalog.ExporterSilent), noon)
 	silent.Tenant = ""
 	silent.Figures = append(silent.Figures, figure("sessions", "9", ""))
 	f(silent, "", "No usage arrives at all",
-		"9 sessions run, and the last event came at 2026-01-05T12:00:00Z, 7 minutes ago.")
-	f(Example(alert.Budget, noon), "", "Budget monthly has reached 80 %", "80000.00 CNY of 100000.00 "+
-		"CNY are spent in 2026-01. At this pace it will be 124000.00 CNY.")
+		"9 sessions run, and the last event came at 2026-01-05 12:00:00 UTC, 7 minutes ago.")
+	f(Example(alert.Budget, noon), "", "Budget monthly has reached 80 %", "80,000.00 CNY of "+
+		"100,000.00 CNY are spent in 2026-01. At this pace it will be 124,000.00 CNY.")
+}
+
+func TestGrouped_decimalsAlone(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if got := grouped(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+	f("0", "0")
+	f("999.123456", "999.123456")
+	f("1000", "1,000")
+	f("-1234567.89", "-1,234,567.89")
+	f("-123", "-123")
+	f("2026-01", "2026-01")
+	f("1000a", "1000a")
+	f("", "")
 }
 
 func TestMessageOf_ofOneAlertIsOneToAlertmanager(t *testing.T) {

@@ -100,8 +100,8 @@ var phrases = map[alert.Kind]phrase{
 		notify.Warning,
 		[languages]string{"Events cannot be rated: {subject}", "事件无法计费：{subject}"},
 		[languages]string{
-			"{count} dead letters wait, the newest of {newest}. They are not billed until their cause is " +
-				"mended and they are retried: suanpan deadletter.",
+			"Dead letters that wait: {count}, the newest of {newest}. They are not billed until their " +
+				"cause is mended and they are retried: suanpan deadletter.",
 			"有 {count} 条死信待处理，最新为 {newest}。修复原因并重试（suanpan deadletter）之前不会计费。",
 		},
 	},
@@ -109,7 +109,7 @@ var phrases = map[alert.Kind]phrase{
 		notify.Warning,
 		[languages]string{"Invoices wait for a person", "有账单待人工处理"},
 		[languages]string{
-			"{count} documents are held, the oldest is {document} of {period} since {since}: {reason}.",
+			"Held documents: {count}, the oldest is {document} of {period} since {since}: {reason}.",
 			"有 {count} 份账单被暂挂，最早的是 {period} 的 {document}，自 {since} 起：{reason}。",
 		},
 	},
@@ -169,7 +169,7 @@ var figureWords = map[string][languages]string{
 	"median":       {"median", "中位数"},
 	"memory_total": {"GPU memory", "显存总量"},
 	"memory_used":  {"GPU memory in use", "已用显存"},
-	"minutes":      {"for", "持续时间"},
+	"minutes":      {"for at least", "时长阈值"},
 	"newest":       {"newest", "最新"},
 	"peak":         {"utilisation at most", "最高利用率"},
 	"period":       {"period", "账期"},
@@ -190,12 +190,20 @@ var figureWords = map[string][languages]string{
 	"utilisation":  {"utilisation", "利用率"},
 }
 
-// unitWords are units as people read them.
+// unitWords are units as people read them; one of them has no s.
 var unitWords = map[string][languages]string{
 	"min":        {"minutes", "分钟"},
 	"h":          {"hours", "小时"},
 	"d":          {"days", "天"},
 	"unit-hours": {"unit-hours", "单位小时"},
+}
+
+// perWords are what prices are per.
+var perWords = map[string][languages]string{
+	"second": {"second", "秒"},
+	"hour":   {"hour", "小时"},
+	"day":    {"day", "天"},
+	"month":  {"month", "月"},
 }
 
 // placeholder is a place of a phrase that an alert fills.

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +38,7 @@ type channelFlags struct {
 	smtp     notify.EmailOptions
 	password daemon.Secret
 	keys     daemon.Secret
+	ca       string
 	allowed  []string
 	plain    bool
 }
@@ -49,6 +53,8 @@ func (a *channelFlags) register(flags *pflag.FlagSet) {
 	daemon.SecretVar(flags, &a.password, "smtp-password", "SMTP password")
 	daemon.SecretVar(flags, &a.keys, "webhook-keys", "keys that sign webhooks, one a line: "+
 		"NAME=whsec_..., the default one =whsec_...; older keys of a name on further lines")
+	flags.StringVar(&a.ca, "notify-tls-ca", "",
+		"PEM `file` of authorities to trust, besides the system's, at webhooks and the SMTP server")
 	flags.StringSliceVar(&a.allowed, "notify-allow", nil,
 		"private `networks` (CIDR) that webhooks may go to")
 	flags.BoolVar(&a.plain, "notify-plain-http", false, "webhooks may go without TLS")
@@ -58,7 +64,11 @@ func (a *channelFlags) register(flags *pflag.FlagSet) {
 func (a *channelFlags) gateway(log *slog.Logger, templates *biller.Templates) (*notify.Gateway,
 	error,
 ) {
-	o := notify.GatewayOptions{HTTP: notify.HTTPOptions{AllowPlain: a.plain}}
+	trust, err := a.trust()
+	if err != nil {
+		return nil, err
+	}
+	o := notify.GatewayOptions{HTTP: notify.HTTPOptions{AllowPlain: a.plain, TLS: trust}}
 	for _, text := range a.allowed {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
@@ -75,17 +85,35 @@ func (a *channelFlags) gateway(log *slog.Logger, templates *biller.Templates) (*
 		keys[name] = append(keys[name], daemon.NewSecret(key))
 	}
 	if len(keys) > 0 {
-		var err error
 		if o.Keys, err = notify.NewKeys(keys); err != nil {
 			return nil, err
 		}
 	}
 	if a.smtp.Addr != "" {
 		email := a.smtp
-		email.Password, email.Templates = a.password, templates.Words
+		email.Password, email.Templates, email.TLS = a.password, templates.Words, trust
 		o.Email = &email
 	}
 	return notify.NewGateway(log, o)
+}
+
+// trust returns whose certificates are believed; nil is the system's authorities.
+func (a *channelFlags) trust() (*tls.Config, error) {
+	if a.ca == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(a.ca)
+	if err != nil {
+		return nil, fmt.Errorf("read authorities: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("read the system's authorities: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("read authorities: %s has no certificate", a.ca)
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
 }
 
 // alerts makes the tasks that decide alerts and send what they say.

@@ -90,6 +90,7 @@ name: monthly
 tenant: acme
 period: day
 amount: "1.00"
+effective_from: "`+instant(time.Now().Add(5*time.Second))+`"
 scope: {project: p}
 notify: [{webhook: "`+r.server.URL+`"}, {log: true}]
 `))
@@ -107,15 +108,10 @@ notify: [{webhook: "`+r.server.URL+`"}, {log: true}]
 			return nil
 		})
 		// Ten minutes of one GPU cost 1.00; the seconds are the last ones of the day so far.
-		start := time.Now().UTC().Add(-11 * time.Minute)
+		start := time.Now().Add(-11 * time.Minute)
 		use := func(from, until int) {
 			begun := time.Now()
-			event := fmt.Sprintf(`{"specversion":"1.0","type":"suanpan.usage.held.v1","source":"/e2e",`+
-				`"id":"%d","data":{"tenant":"acme","project":"p","lease":"l","session":"s","session_start":`+
-				`%q,"purchase":"on_demand","start":%q,"end":%q,"held":{"gpu.a800-80g":"1"}}}`, until,
-				start.Format(time.RFC3339), start.Add(time.Duration(from)*time.Second).Format(time.RFC3339),
-				start.Add(time.Duration(until)*time.Second).Format(time.RFC3339))
-			o.runWith(event+"\n", "send", "-")
+			o.runWith(gpuSeconds("acme", start, from, until), "send", "-")
 			t.Logf("usage until second %d sent in %s", until, time.Since(begun))
 		}
 		use(0, 470)
@@ -144,6 +140,15 @@ notify: [{webhook: "`+r.server.URL+`"}, {log: true}]
 		o.says("delivered", "alert", "list")
 		o.says("monthly|1.00|1 EUR", "budget", "status", "--tenant", "acme")
 	})
+}
+
+// gpuSeconds is usage of one GPU by a tenant, in seconds after start.
+func gpuSeconds(tenant string, start time.Time, from, until int) string {
+	second := func(n int) string { return instant(start.Add(time.Duration(n) * time.Second)) }
+	return fmt.Sprintf(`{"specversion":"1.0","type":"suanpan.usage.held.v1","source":"/e2e",`+
+		`"id":"%s-%d","data":{"tenant":%q,"project":"p","lease":"l","session":"s","session_start":`+
+		`%q,"purchase":"on_demand","start":%q,"end":%q,"held":{"gpu.a800-80g":"1"}}}`+"\n", tenant,
+		until, tenant, second(0), second(from), second(until))
 }
 
 // noonZone is a time zone in which it is noon: what happens within hours lies in one day, whenever

@@ -3,179 +3,134 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
-	"mime"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/mail"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/emersion/go-smtp"
 	webhook "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/suanpan/suanpan/tests/mailtest"
 )
 
 // inbox is a webhook receiver over HTTPS and an SMTP server with STARTTLS, on loopback. Commands
-// trust both by the file that roots names.
+// trust both by the file of authorities that ca names.
 type inbox struct {
-	url, smtp, roots, key string
+	url, smtp, ca, key string
+	authority          *mailtest.Authority
+	mail               *mailtest.Server // nil: nobody listens there yet
 
-	mu      sync.Mutex
-	hooks   []hook
-	letters []*mail.Message
-	bad     []string
+	mu     sync.Mutex
+	hooks  []hook
+	bad    []string
+	answer func(h *hook) int // HTTP status; nil is always 200
 }
 
 // hook is a webhook that was received.
 type hook struct {
 	id, Type string
+	status   int // by which it was answered
 	Data     struct {
-		Alert, Status, Tenant, Title, Summary, Query string
-		Labels                                       map[string]string
-		Evidence                                     []struct{ Name, Value string }
-		Details                                      json.RawMessage
+		Alert, Status, Severity, Tenant, Title, Summary, Query string
+		Labels                                                 map[string]string
+		Evidence                                               []struct{ Name, Value string }
+		Details                                                json.RawMessage
 	}
 }
 
+// newInbox returns an inbox whose SMTP server is still to be opened.
 func newInbox(t *testing.T) *inbox {
 	t.Helper()
-	own, roots := ownCertificate(t)
-	secure := &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}
 	b := &inbox{
-		key:   base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef")),
-		roots: filepath.Join(t.TempDir(), "roots.pem"),
+		key:  base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef")),
+		smtp: freeAddress(t), ca: filepath.Join(t.TempDir(), "ca.pem"),
+		authority: mailtest.NewAuthority(t),
 	}
-	writeFile(t, b.roots, roots)
+	writeFile(t, b.ca, string(b.authority.PEM))
 	verifier, err := webhook.NewWebhook("whsec_" + b.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hooks := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter,
+	hooks := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
 		q *http.Request,
 	) {
-		b.hook(verifier, q)
+		b.take(verifier, w, q)
 	}))
-	hooks.TLS = secure
+	hooks.TLS = &tls.Config{
+		Certificates: []tls.Certificate{b.authority.Certificate(t)}, MinVersion: tls.VersionTLS12,
+	}
 	hooks.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	hooks.StartTLS()
 	t.Cleanup(hooks.Close)
 	b.url = hooks.URL
-	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
-		return &letterbox{inbox: b}, nil
-	}))
-	server.Domain, server.TLSConfig = "localhost", secure
-	server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.smtp = listener.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }() // ends with Close
-	t.Cleanup(func() {
-		_ = server.Close()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
 	return b
 }
 
-// ownCertificate makes a certificate for 127.0.0.1 that trusts itself.
-func ownCertificate(t *testing.T) (tls.Certificate, string) {
+// openMail starts the SMTP server. It asks why it should refuse: nil refuses nothing.
+func (b *inbox) openMail(t *testing.T, why func(l *mailtest.Letter) error) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(text)
+	b.mail = mailtest.Start(t, mailtest.Options{
+		Addr: b.smtp, Security: mailtest.STARTTLS, Certificate: b.authority.Certificate(t),
+	})
+	b.mail.Refuse(why)
 }
 
-// hook takes a webhook and checks its signature.
-func (b *inbox) hook(verifier *webhook.Webhook, q *http.Request) {
+// flags are those by which a command sends to the inbox.
+func (b *inbox) flags(o *office) []string {
+	return []string{
+		"--notify-allow", "127.0.0.0/8", "--notify-tls-ca", b.ca, "--smtp", b.smtp,
+		"--smtp-from", "Suanpan 算盘 <billing@example.com>",
+		"--webhook-keys-file", o.file("keys", "=whsec_"+b.key),
+	}
+}
+
+// answers has webhooks answered otherwise from now on.
+func (b *inbox) answers(answer func(h *hook) int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.answer = answer
+}
+
+// take takes a webhook and checks its signature.
+func (b *inbox) take(verifier *webhook.Webhook, w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(q.Body)
 	if err == nil {
 		err = verifier.Verify(body, q.Header)
 	}
-	h := hook{id: q.Header.Get("Webhook-Id")}
+	h := hook{id: q.Header.Get("Webhook-Id"), status: http.StatusOK}
 	if err == nil {
 		err = json.Unmarshal(body, &h)
 	}
+	b.mu.Lock()
 	if err != nil {
 		b.bad = append(b.bad, fmt.Sprintf("%v: %s", err, body))
 	}
+	answer := b.answer
+	b.mu.Unlock()
+	if answer != nil {
+		h.status = answer(&h)
+	}
+	b.mu.Lock()
 	b.hooks = append(b.hooks, h)
+	b.mu.Unlock()
+	w.WriteHeader(h.status)
 }
 
-// letterbox is one SMTP conversation.
-type letterbox struct{ inbox *inbox }
-
-// Mail implements smtp.Session.
-func (*letterbox) Mail(string, *smtp.MailOptions) error { return nil }
-
-// Rcpt implements smtp.Session.
-func (*letterbox) Rcpt(string, *smtp.RcptOptions) error { return nil }
-
-// Reset implements smtp.Session.
-func (*letterbox) Reset() {}
-
-// Logout implements smtp.Session.
-func (*letterbox) Logout() error { return nil }
-
-// Data implements smtp.Session.
-func (l *letterbox) Data(r io.Reader) error {
-	m, err := mail.ReadMessage(r)
-	if err != nil {
-		return err
-	}
-	if m.Body, err = keep(m.Body); err != nil {
-		return err
-	}
-	l.inbox.mu.Lock()
-	defer l.inbox.mu.Unlock()
-	l.inbox.letters = append(l.inbox.letters, m)
-	return nil
-}
-
-// keep reads all of it, to be read later.
-func keep(r io.Reader) (io.Reader, error) {
-	data, err := io.ReadAll(r)
-	return strings.NewReader(string(data)), err
-}
-
-// of returns the ids of the webhooks of a type and status, each once, and the last of them.
+// of returns the ids of the webhooks of a type and status that were taken, each once, and the last
+// of them.
 func (b *inbox) of(kind, status string) (ids []string, last hook) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, h := range b.hooks {
-		if h.Type == kind && h.Data.Status == status {
+		if h.Type == kind && h.Data.Status == status && h.status == http.StatusOK {
 			last = h
 			if !slices.Contains(ids, h.id) {
 				ids = append(ids, h.id)
@@ -185,18 +140,17 @@ func (b *inbox) of(kind, status string) (ids []string, last hook) {
 	return ids, last
 }
 
-// subjects returns the subjects of the letters so far.
-func (b *inbox) subjects(t *testing.T) []string {
+// letters returns the letters to an address so far.
+func (b *inbox) letters(t *testing.T, to string) []mailtest.Mail {
 	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all []string
-	for _, m := range b.letters {
-		subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
-		if err != nil {
-			t.Error(err)
+	var all []mailtest.Mail
+	for _, l := range b.mail.Letters() {
+		if !l.TLS || l.From != "billing@example.com" {
+			t.Errorf("a letter from %s, TLS %v", l.From, l.TLS)
 		}
-		all = append(all, subject)
+		if slices.Equal(l.To, []string{to}) {
+			all = append(all, l.Read(t))
+		}
 	}
 	return all
 }

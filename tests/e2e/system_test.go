@@ -76,7 +76,6 @@ type system struct {
 	kafka      string            // host:port
 	clickhouse string            // host:port
 	services   map[string]*service
-	env        []string // besides the settings, for every command and service
 }
 
 // service is a process, and how to start it again.
@@ -122,7 +121,7 @@ func (s *system) path(name string) string { return filepath.Join(s.dir, name) }
 
 // settings are the environment that tells every command where things are.
 func (s *system) settings() []string {
-	return append(append(os.Environ(), s.env...), "SUANPAN_KAFKA="+s.kafka,
+	return append(os.Environ(), "SUANPAN_KAFKA="+s.kafka,
 		"SUANPAN_CLICKHOUSE=http://"+s.clickhouse+"/suanpan")
 }
 

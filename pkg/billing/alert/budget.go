@@ -162,6 +162,7 @@ func (s *BudgetStatus) Reached(now int64) []Alert {
 			Period: s.Period, Threshold: threshold.String(), Spend: s.Spend.String(),
 			Amount: s.Amount.String(), Currency: s.Currency, Forecast: s.Forecast.String(),
 			At: metering.InstantOf(now).String(), Owner: s.Owner, To: contacts(s.Notify),
+			Query: QueryBudget(s.Budget, s.Period),
 		}
 		a.Key = budgetKey(a.Name, a.Version, a.Period, a.Threshold)
 		a.ID = recordID(a.Key, Firing)

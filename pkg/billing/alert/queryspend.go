@@ -1,6 +1,14 @@
 package alert
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/suanpan/suanpan/pkg/catalog"
+)
 
 // QuerySpend shows what a tenant's usage of the UTC hours in [from, until) costs, by hour, as far
 // as it is settled; it also shows the hours of other currencies.
@@ -9,6 +17,32 @@ func QuerySpend(tenant string, from, until int64) string {
 FROM line_items
 WHERE tenant = %s AND currency != '' AND usage_start >= %s AND usage_start < %s
 GROUP BY hour, currency ORDER BY hour, currency`, quote(tenant), instant(from), instant(until))
+}
+
+// QueryBudget shows what a budget counts in a local month or day, as far as it is settled: its sum
+// is the spend.
+func QueryBudget(b *catalog.Budget, period string) string {
+	amount := "amount"
+	if b.List {
+		amount = "list_amount"
+	}
+	where := []string{
+		"tenant = " + quote(b.Tenant), "currency = " + quote(b.Currency),
+		"usage_period = " + quote(period[:min(len(period), len("2006-01"))]),
+	}
+	if len(period) == len(time.DateOnly) {
+		where = append(where, "day = "+quote(period))
+	}
+	if b.Project != "" {
+		where = append(where, "project = "+quote(b.Project))
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Labels)) {
+		where = append(where, "labels["+quote(name)+"] = "+quote(b.Labels[name]))
+	}
+	return fmt.Sprintf(`SELECT project, sku, purchase, band, sum(%s) AS spend
+FROM line_items
+WHERE %s
+GROUP BY ALL ORDER BY spend DESC`, amount, strings.Join(where, "\n  AND "))
 }
 
 // QueryLetters shows a tenant's dead letters since a second that nobody sent again: how many there
