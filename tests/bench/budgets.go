@@ -81,12 +81,12 @@ func (b *bench) budgetsOf(ctx context.Context, part, name string, tenants, each 
 		return err
 	}
 	defer store.Close()
-	ticks := alerterOf(client, store)
-	if err := b.tick(ctx, name+": the first tick", ticks, engine, tenants*each); err != nil {
-		return err
-	}
 	b.say("waiting until the rows of the month are no longer new")
 	if err := sleep(ctx, budgetsWait); err != nil {
+		return err
+	}
+	ticks := alerterOf(client, store)
+	if err := b.tick(ctx, name+": the first tick", ticks, engine, tenants*each); err != nil {
 		return err
 	}
 	slowest := 0.0

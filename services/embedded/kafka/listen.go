@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
+	"time"
 )
 
 const defaultListen = "127.0.0.1:9092"
@@ -51,7 +53,11 @@ func (g *gate) open() { close(g.opened) }
 func (g *gate) Accept() (net.Conn, error) {
 	select {
 	case <-g.opened:
-		return g.Listener.Accept()
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		return &lingering{Conn: conn, closed: make(chan struct{})}, nil
 	case <-g.closed:
 		return nil, errors.New("listener closed")
 	}
@@ -74,3 +80,37 @@ func (advertised) Network() string { return "tcp" }
 
 // String implements net.Addr.
 func (a advertised) String() string { return string(a) }
+
+// linger is how long a connection that broke is still shown as open. It is longer than any member
+// of a group waits for a rebalance.
+const linger = 30 * time.Second
+
+// lingering is a connection whose end is told later. kfake waits for the session timeout of a
+// member only once it could answer its join: one that died before would stay in its group for ever,
+// with partitions that nobody reads. So the join of a dead member is answered like any other.
+type lingering struct {
+	net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Read implements net.Conn.
+func (c *lingering) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	wait := time.NewTimer(linger)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-c.closed:
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *lingering) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
