@@ -89,5 +89,20 @@ line of the YAML file that --config names. Exit codes: 0 done, 1 failed, 2 wrong
 		rerateCommand(), exportCommand(), budgetCommand(), alertCommand(), gpuCommand(), leaseCommand())
 	add("offline", rateCommand(), billCommand())
 	root.AddCommand(versionCommand())
+	for _, c := range root.Commands() {
+		refuseUnknown(c)
+	}
 	return root
+}
+
+// refuseUnknown has commands that only group others refuse a word that is none of them: cobra would
+// show help and succeed, as if something had been done.
+func refuseUnknown(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		refuseUnknown(c)
+	}
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.Args = cobra.NoArgs
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 }

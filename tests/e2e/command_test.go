@@ -64,12 +64,20 @@ func TestExitCodes(t *testing.T) {
 	}
 	f(0, "suanpan ", "version")
 	f(2, "unknown command", "biil")
+	for _, group := range []string{"alert", "budget", "deadletter", "embedded", "export", "invoice"} {
+		f(0, "Usage:", group)
+		f(2, `unknown command "lst" for "suanpan `+group, group, "lst")
+	}
 	f(2, "--help", "get")
 	f(2, "none of", "get", "budgies")
 	f(2, "required flag", "rate", "--events", "-")
 	f(1, "no such file", "rate", "--catalog", "nowhere.yaml", "--events", "-")
 	f(2, "TOPIC/PARTITION/OFFSET", "deadletter", "show", "what")
 	f(2, "say which", "deadletter", "retry")
+	f(2, "one of --budget and --policy", "alert", "test")
+	f(2, "one of --budget and --policy", "alert", "test", "--budget", "a", "--policy", "b")
+	f(2, "accepts 1 arg", "alert", "ack", "--by", "ann")
+	f(2, `"by" not set`, "alert", "ack", "KEY")
 }
 
 // TestSettings gives settings by environment and by file, and looks for secrets where none may be.
