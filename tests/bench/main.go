@@ -32,8 +32,6 @@ type options struct {
 	profiles string
 	only     string
 	dir      string
-	sample   string // address: be the process that node measures
-	nvml     string // its library
 }
 
 // bench is one run: where its files are, and what it measured so far.
@@ -58,8 +56,6 @@ func main() {
 	flag.StringVar(&o.only, "only", "path,limits,alone,close,budgets,node",
 		"parts to run besides rating in this process; node by itself runs without that")
 	flag.StringVar(&o.dir, "dir", "", "folder for the files, several GB (default: the system's)")
-	flag.StringVar(&o.sample, "sample-node", "", "address of the process that node measures")
-	flag.StringVar(&o.nvml, "nvml", "", "library of the process that node measures")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -71,9 +67,6 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	if o.sample != "" {
-		return sampleNode(ctx, o.sample, o.nvml)
-	}
 	b := &bench{options: o}
 	if b.root, err = repository(ctx); err != nil {
 		return err
@@ -159,13 +152,9 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err := setup.Run(); err != nil {
 		return fmt.Errorf("fetch libchdb: %w", err)
 	}
-	b.binary = filepath.Join(b.dir, "suanpan")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.binary,
-		"./services/suanpan")
-	build.Dir, build.Stderr = b.root, os.Stderr
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build the command: %w", err)
+	var err error
+	if b.binary, err = b.build(ctx, "suanpan", "CGO_ENABLED=0"); err != nil {
+		return err
 	}
 	b.say("writing the events")
 	b.events = filepath.Join(b.dir, "events.jsonl")
@@ -185,6 +174,18 @@ func (b *bench) prepare(ctx context.Context) error {
 		return err
 	}
 	return file.Close()
+}
+
+// build builds the command with a setting of the environment, and returns its path.
+func (b *bench) build(ctx context.Context, name, setting string) (string, error) {
+	path := filepath.Join(b.dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./services/suanpan")
+	cmd.Dir, cmd.Stderr = b.root, os.Stderr
+	cmd.Env = append(os.Environ(), setting)
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build the command: %w", err)
+	}
+	return path, nil
 }
 
 // replay is the command line that replays the fleet.

@@ -1,41 +1,36 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/suanpan/suanpan/pkg/nvml"
 	"github.com/suanpan/suanpan/pkg/nvml/fakenvml"
-	"github.com/suanpan/suanpan/services/exporter/gauge"
 )
 
 // A node with 8 GPUs in 56 MIG devices, as its exporter samples and shows it.
 const (
 	nodeGPUs  = 8
-	nodeParts = 7 // of each
-	nodeTime  = 60 * time.Second
+	nodeParts = 7                // of each
+	nodeTime  = 75 * time.Second // with the end of a window, at least
 	nodeWarm  = 5 * time.Second  // what starts and is found is not what is measured
 	nodeEvery = 15 * time.Second // between looks of a Prometheus
 
-	// What the sampling may take.
+	// What the exporter may take.
 	nodeCoreMost = 0.02 // of one core
 	nodeMiBMost  = 64
 )
 
-// node measures what the exporter's sampling takes of a node, on the fake driver: its processor
-// time as a share of one core, and its memory. It is a process of this program, which does nothing
-// else (see sampleNode). The fake driver's time is in it; a real one may take longer.
+// node measures what the exporter takes of a node on the fake driver: its processor time as a share
+// of one core, and its memory. All MIG devices are leased, and their events go to a Kafka. The fake
+// driver's time is in it; a real one may take longer.
 func (b *bench) node(ctx context.Context) error {
 	library, err := fakenvml.Compile(ctx)
 	if errors.Is(err, fakenvml.ErrNoCompiler) {
@@ -45,48 +40,85 @@ func (b *bench) node(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	script := fakenvml.Node(0)
-	for i := range nodeGPUs {
-		card := fakenvml.Split(fakenvml.H100(i), nodeParts)
-		card.Processes = []fakenvml.Process{{PID: 1000 + i, Name: "/usr/bin/python3", MiB: 512}}
-		script.GPUs = append(script.GPUs, card)
-	}
-	path := filepath.Join(b.dir, "node")
-	if err := script.Write(path); err != nil {
+	b.say("building the exporter")
+	exporter := *b
+	if exporter.binary, err = b.build(ctx, "suanpan-gpu", "CGO_ENABLED=1"); err != nil {
 		return err
 	}
-	if err := os.Setenv(fakenvml.Env, path); err != nil {
+	script, leases, err := b.leasedNode()
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv(fakenvml.Env, script); err != nil {
 		return fmt.Errorf("name the script: %w", err)
 	}
+	broker, brokers, err := exporter.broker(ctx, "node")
+	if err != nil {
+		return err
+	}
+	defer broker.stop()
 	addr, err := freeAddr()
 	if err != nil {
 		return err
 	}
-	self := *b
-	if self.binary, err = os.Executable(); err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
-	b.say("the exporter, for %s", nodeTime)
-	p, err := self.start(ctx, "node", "-sample-node", addr, "-nvml", library)
+	p, err := exporter.start(ctx, "exporter", "exporter", "--nvml", library, "--node", "bench",
+		"--admin", addr, "--kafka", brokers, "--data", filepath.Join(b.dir, "exporter"),
+		"--socket", filepath.Join(b.dir, "exporter.sock"), "--lease-file", leases)
 	if err != nil {
 		return err
 	}
 	defer p.stop()
-	if err := p.await(ctx, startTimeout, func() (bool, error) {
-		n, err := scrape(ctx, addr)
-		return n > 0, err
-	}); err != nil {
+	return b.watchNode(ctx, p, addr)
+}
+
+// leasedNode writes the script of the node's driver, and a lease of each MIG device.
+func (b *bench) leasedNode() (script, leases string, err error) {
+	node := fakenvml.Node(0)
+	var file bytes.Buffer
+	file.WriteString("leases:\n")
+	began := time.Now().UTC().Truncate(time.Second).Format(time.RFC3339)
+	for i := range nodeGPUs {
+		card := fakenvml.Split(fakenvml.H100(i), nodeParts)
+		card.Processes = []fakenvml.Process{{PID: 1000 + i, Name: "/usr/bin/python3", MiB: 512}}
+		node.GPUs = append(node.GPUs, card)
+		for part := range nodeParts {
+			fmt.Fprintf(&file, "- {lease: job-%d-%d, tenant: tenant-%d, project: p, "+
+				"devices: [\"%d.%d\"], start: %s}\n", i, part, part, i, part, began)
+		}
+	}
+	script, leases = filepath.Join(b.dir, "node"), filepath.Join(b.dir, "leases.yaml")
+	if err := node.Write(script); err != nil {
+		return "", "", err
+	}
+	if err := os.WriteFile(leases, file.Bytes(), 0o600); err != nil {
+		return "", "", fmt.Errorf("write leases: %w", err)
+	}
+	return script, leases, nil
+}
+
+// watchNode waits until all leases have their sessions, and then measures the exporter while its
+// metrics are read as often as a Prometheus does.
+func (b *bench) watchNode(ctx context.Context, p *process, addr string) error {
+	all := fmt.Sprintf("\nsuanpan_exporter_sessions %d\n", nodeGPUs*nodeParts)
+	err := p.await(ctx, startTimeout, func() (bool, error) {
+		metrics, err := scrape(ctx, addr)
+		return strings.Contains(metrics, all), err
+	})
+	if err != nil {
 		return err
 	}
 	if err := sleep(ctx, nodeWarm); err != nil {
 		return err
 	}
+	b.say("the exporter, for %s", nodeTime)
 	began, spent := time.Now(), p.cpu()
 	bytes := 0
 	for time.Since(began) < nodeTime {
-		if bytes, err = scrape(ctx, addr); err != nil {
+		metrics, err := scrape(ctx, addr)
+		if err != nil {
 			return err
 		}
+		bytes = len(metrics)
 		if err := sleep(ctx, nodeEvery); err != nil {
 			return err
 		}
@@ -106,54 +138,20 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// scrape reads a node's metrics as Prometheus does, and returns their size.
-func scrape(ctx context.Context, addr string) (int, error) {
+// scrape reads a node's metrics as Prometheus does.
+func scrape(ctx context.Context, addr string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
 	if err != nil {
-		return 0, fmt.Errorf("read metrics: %w", err)
+		return "", fmt.Errorf("read metrics: %w", err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, fmt.Errorf("read metrics: %w", err)
+		return "", fmt.Errorf("read metrics: %w", err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("read metrics: %s: %w", response.Status, err)
+		return "", fmt.Errorf("read metrics: %s: %w", response.Status, err)
 	}
-	return len(text), nil
-}
-
-// sampleNode is the process that node measures: it samples once a second and shows metrics, until
-// ctx ends.
-func sampleNode(ctx context.Context, addr, path string) error {
-	library, err := nvml.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = library.Close() }() // the process ends
-	sampler := gauge.New(library, gauge.Config{
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Node: "bench", Processes: true,
-	})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(sampler)
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	server := &http.Server{
-		Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ReadTimeout: time.Minute,
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	err = sampler.Run(ctx)
-	return errors.Join(err, server.Close(), closed(<-served))
-}
-
-// closed is nil for the error of a server that was closed.
-func closed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
+	return string(text), nil
 }

@@ -117,30 +117,63 @@ func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // TestExporter goes from leases on fake GPUs to line items, with kill -9, a Kafka that is away and
 // a driver that restarts in between: each lease is billed for its seconds, and nothing else is.
 func TestExporter(t *testing.T) {
-	t.Parallel()
-	s := newSystem(t, "embedded")
-	n := newGPUNode(t, s)
-	catalog := s.path("catalog.yaml")
-	write(t, catalog, gpuCatalog)
-	s.run("apply", "-f", catalog)
-	s.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms")
-	s.startService("archiver", "archiver")
-	s.startService("settler", "settler", "--every", "200ms")
+	onBrokers(t, func(t *testing.T, s *system) {
+		n := newGPUNode(t, s)
+		catalog := s.path("catalog.yaml")
+		write(t, catalog, gpuCatalog)
+		s.run("apply", "-f", catalog)
+		s.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms")
+		s.startService("archiver", "archiver")
+		s.startService("settler", "settler", "--every", "200ms")
 
-	began := time.Now().Truncate(time.Second)
-	n.lease("start", "job-1", "--tenant", "acme", "--project", "llm", "--device", "0", "--start",
-		instant(began), "--label", "stage=pretraining")
-	write(t, n.leases+".new", fmt.Sprintf("leases: [{lease: vm-7, tenant: acme, project: chat, "+
-		"devices: [\"2.0\", \"2.1\"], start: %s}]\n", instant(began)))
+		began := time.Now().Truncate(time.Second)
+		n.lease("start", "job-1", "--tenant", "acme", "--project", "llm", "--device", "0", "--start",
+			instant(began), "--label", "stage=pretraining")
+		n.leaseFile(fmt.Sprintf("leases: [{lease: vm-7, tenant: acme, project: chat, "+
+			"devices: [\"2.0\", \"2.1\"], start: %s}]\n", instant(began)))
+		n.waitFor("two sessions", func() error { return n.sessions(2) })
+		if out := n.gpus(); !strings.Contains(out, "job-1") || !strings.Contains(out, "vm-7") ||
+			!strings.Contains(out, "idle") {
+			t.Errorf("suanpan gpu shows\n%s", out)
+		}
+		time.Sleep(3 * time.Second)
+		n.disturb()
+		end := time.Now().Add(time.Second).Truncate(time.Second)
+		time.Sleep(time.Until(end) + 100*time.Millisecond)
+		n.lease("end", "job-1", "--at", instant(end))
+		n.leaseFile(fmt.Sprintf("leases: [{lease: vm-7, tenant: acme, project: chat, "+
+			"devices: [\"2.0\", \"2.1\"], start: %s, end: %s}]\n", instant(began), instant(end)))
+		n.waitFor("the end of all", func() error { return n.sessions(0) })
+		n.waitFor("the log to have all", func() error {
+			if left := n.sum("suanpan_exporter_spool_records", ""); left != 0 {
+				return fmt.Errorf("%v events wait", left)
+			}
+			return nil
+		})
+		seconds := int64(end.Sub(began) / time.Second)
+		n.checkBilled(fmt.Sprintf("\"job-1\",\"gpu.h100-80g\",\"%d\",2\n"+
+			"\"vm-7\",\"gpu.h100-80g.1g.10gb\",\"%d\",1\n", seconds, 2*seconds))
+		if idle := n.sum("suanpan_gpu_idle_seconds_total", "000000000001\""); idle < 1 {
+			t.Errorf("the GPU that nobody has was idle for %v s", idle)
+		}
+		n.checkTelemetry()
+		n.stop("exporter")
+	})
+}
+
+// leaseFile replaces the file of leases.
+func (n *gpuNode) leaseFile(text string) {
+	n.t.Helper()
+	write(n.t, n.leases+".new", text)
 	if err := os.Rename(n.leases+".new", n.leases); err != nil {
-		t.Fatal(err)
+		n.t.Fatal(err)
 	}
-	n.waitFor("two sessions", func() error { return n.sessions(2) })
-	if out := n.gpus(); !strings.Contains(out, "job-1") || !strings.Contains(out, "vm-7") ||
-		!strings.Contains(out, "idle") {
-		t.Errorf("suanpan gpu shows\n%s", out)
-	}
-	time.Sleep(3 * time.Second)
+}
+
+// disturb kills the exporter and Kafka, restarts the driver, and has a lease change its stage while
+// Kafka is away.
+func (n *gpuNode) disturb() {
+	n.t.Helper()
 	ids := n.lease("list")
 	n.killKafka()
 	n.kill("exporter")
@@ -152,7 +185,7 @@ func TestExporter(t *testing.T) {
 	n.waitFor("the sessions again", func() error { return n.sessions(2) })
 	for _, line := range strings.Split(ids, "\n")[1:] {
 		if id := line[strings.LastIndexByte(line, ' ')+1:]; !strings.Contains(n.lease("list"), id) {
-			t.Errorf("session %s is gone after kill -9", id)
+			n.t.Errorf("session %s is gone after kill -9", id)
 		}
 	}
 	time.Sleep(time.Second)
@@ -160,7 +193,7 @@ func TestExporter(t *testing.T) {
 	n.change()
 	time.Sleep(2 * time.Second)
 	if n.sum("suanpan_exporter_spool_records", "") == 0 {
-		t.Error("Kafka is away, and nothing waits")
+		n.t.Error("Kafka is away, and nothing waits")
 	}
 	n.lease("start", "job-1", "--tenant", "acme", "--project", "llm", "--device", "0", "--label",
 		"stage=finetuning") // a resumed session
@@ -169,29 +202,6 @@ func TestExporter(t *testing.T) {
 	n.kill("exporter")
 	n.launch("exporter")
 	n.waitReady("exporter")
-	end := time.Now().Add(time.Second).Truncate(time.Second)
-	time.Sleep(time.Until(end) + 100*time.Millisecond)
-	n.lease("end", "job-1", "--at", instant(end))
-	write(t, n.leases+".new", fmt.Sprintf("leases: [{lease: vm-7, tenant: acme, project: chat, "+
-		"devices: [\"2.0\", \"2.1\"], start: %s, end: %s}]\n", instant(began), instant(end)))
-	if err := os.Rename(n.leases+".new", n.leases); err != nil {
-		t.Fatal(err)
-	}
-	n.waitFor("the end of all", func() error { return n.sessions(0) })
-	n.waitFor("the log to have all", func() error {
-		if left := n.sum("suanpan_exporter_spool_records", ""); left != 0 {
-			return fmt.Errorf("%v events wait", left)
-		}
-		return nil
-	})
-	seconds := int64(end.Sub(began) / time.Second)
-	n.checkBilled(fmt.Sprintf("\"job-1\",\"gpu.h100-80g\",\"%d\",2\n"+
-		"\"vm-7\",\"gpu.h100-80g.1g.10gb\",\"%d\",1\n", seconds, 2*seconds))
-	if idle := n.sum("suanpan_gpu_idle_seconds_total", "000000000001\""); idle < 1 {
-		t.Errorf("the GPU that nobody has was idle for %v s", idle)
-	}
-	n.checkTelemetry()
-	n.stop("exporter")
 }
 
 // sessions fails where not so many sessions go on.
