@@ -22,7 +22,7 @@ func (p *parser) event(words []string) error {
 	verb, ok := verbs[words[0]]
 	if !ok {
 		return fmt.Errorf("%q is none of catalog, usage, void, consumed, price, close, bill, invoice, "+
-			"credit-note, refused", words[0])
+			"credit-note, refused, tick", words[0])
 	}
 	if len(words) < 2+len(verb.fields) {
 		return fmt.Errorf("%s needs an id, %s", words[0], strings.Join(verb.fields, ", "))

@@ -19,6 +19,7 @@ type Script struct {
 	Refused []string // "ID: reason", in the order of the events
 	// Documents are invoices and credit notes, a line each with what they have; nil: not compared.
 	Documents []string
+	Ticks     []Tick // of budgets, which the product alone knows
 }
 
 // Engine bills events by a catalog: it returns the lines of the summary, or the documents when all
@@ -41,8 +42,9 @@ func Parse(file, text string) (*Script, error) {
 	if p.block != "" {
 		return nil, fmt.Errorf("%s: %s has no end", file, p.block)
 	}
-	if len(s.Events) == 0 || len(s.Bill)+len(s.Refused) == 0 && s.Documents == nil {
-		return nil, fmt.Errorf("%s: a scenario has usage, and a bill or refusals", file)
+	if len(s.Ticks) == 0 &&
+		(len(s.Events) == 0 || len(s.Bill)+len(s.Refused) == 0 && s.Documents == nil) {
+		return nil, fmt.Errorf("%s: a scenario has usage, and a bill or refusals; or ticks", file)
 	}
 	slices.Sort(s.Bill)
 	return s, nil
@@ -83,6 +85,10 @@ func (p *parser) take(line string) error {
 		return nil
 	case p.block == "bill":
 		return p.bill(words)
+	case p.block == "tick":
+		return p.tickLine(words)
+	case words[0] == "tick":
+		return p.tick(words)
 	case words[0] == "catalog" || words[0] == "bill":
 		p.block = words[0]
 		return nil

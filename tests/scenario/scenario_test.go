@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,6 +49,14 @@ func TestScenarios(t *testing.T) {
 		script, err := Parse(file, string(data))
 		if err != nil {
 			t.Error(err)
+			continue
+		}
+		if len(script.Ticks) > 0 {
+			t.Run(filepath.Base(file)+"/ticks", func(t *testing.T) {
+				if difference := ticks(script); difference != "" {
+					t.Error(difference)
+				}
+			})
 			continue
 		}
 		for name, engine := range engines {
@@ -97,6 +106,28 @@ func documents(engine Engine, s *Script) string {
 		cmp.Diff(s.Refused, refused)
 }
 
+// ticks returns how what is said at ticks differs from the script (-want +got). Forecasts are
+// compared where a tick has one.
+func ticks(s *Script) string {
+	said, err := Product{}.Ticks(s)
+	if err != nil {
+		return err.Error()
+	}
+	difference := ""
+	for i := range s.Ticks {
+		want := &s.Ticks[i]
+		for _, verb := range []string{"forecast", "reaches"} {
+			if !strings.Contains("\n"+want.Says, "\n"+verb+" ") {
+				said[i] = Without(said[i], verb)
+			}
+		}
+		if d := cmp.Diff(strings.TrimSpace(want.Says), strings.TrimSpace(said[i])); d != "" {
+			difference += want.At.Format(time.RFC3339) + ":\n" + d
+		}
+	}
+	return difference
+}
+
 func TestScenarios_wrongExpectationFails(t *testing.T) {
 	data, err := os.ReadFile("testdata/per_second.scenario")
 	if err != nil {
@@ -116,6 +147,30 @@ func TestScenarios_wrongExpectationFails(t *testing.T) {
 	}
 }
 
+func TestScenarios_wrongTickFails(t *testing.T) {
+	for _, change := range [][3]string{
+		{"thresholds", "79.999999999999 of 100", "80 of 100"},
+		{"thresholds", "  fires yen 0.999\n", ""},
+		{"days", "reaches berlin: 2026-10-25T21:00:00Z", "reaches berlin: 2026-10-25T22:00:00Z"},
+		{"days", "forecast berlin: 90000", "forecast berlin: 90001"},
+		{"late", "  resolves day 0.8 recovered\n", "  resolves day 0.8 over\n"},
+		{"changes", "tick 2026-01-05T01:00:00Z", "tick 2026-01-05T00:59:59Z"},
+	} {
+		data, err := os.ReadFile("testdata/budget_" + change[0] + ".scenario")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(data), change[1], change[2], 1)
+		script, err := Parse("changed", text)
+		if err != nil || text == string(data) {
+			t.Fatalf("cannot change %s: %v", change[1], err)
+		}
+		if ticks(script) == "" {
+			t.Errorf("the product agrees with %q", change[2])
+		}
+	}
+}
+
 func TestParse_failure(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -128,4 +183,6 @@ func TestParse_failure(t *testing.T) {
 	f("bill\nacme 2026-01\nend\n", "f:2: a line of a bill is")
 	f("catalog\nkind: x\n", "catalog has no end")
 	f("usage u acme s 2026-01-05T02:00:00Z 2026-01-05T02:00:00Z gpu=1\n", "has usage, and a bill")
+	f("tick 2026-01-05\n", "f:1: parsing time")
+	f("tick 2026-01-05T02:00:00Z\nfired b 1\nend\n", `f:2: "fired" is none of budget`)
 }
