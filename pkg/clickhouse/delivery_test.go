@@ -45,8 +45,10 @@ func TestDeliveries_deadLetterAfterADay(t *testing.T) {
 	s := store(t)
 	ctx, d := t.Context(), s.Deliveries()
 	one := delivery(0, "https://hooks.example.com:8443/a/secret?token=secret")
-	if err := notify.NewQueue(d).Add(ctx, one.Message, []catalog.Channel{one.To}, worldStart,
-		worldStart); err != nil {
+	err := notify.NewQueue(d).Add(ctx, notify.Posting{
+		Message: one.Message, To: []catalog.Channel{one.To}, Now: worldStart,
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)

@@ -68,7 +68,7 @@ func numbered(n int) notify.Message {
 // add queues a message.
 func add(t *testing.T, s notify.Store, m notify.Message, to []catalog.Channel) {
 	t.Helper()
-	if err := notify.NewQueue(s).Add(t.Context(), m, to, began, time.Time{}); err != nil {
+	if err := notify.NewQueue(s).Add(t.Context(), posting(m, to, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -307,7 +307,7 @@ func TestQueue_keepsEachMessageOncePerReceiver(t *testing.T) {
 	to := append(webhooks("a", "a", "b"), catalog.Channel{Kind: catalog.Log},
 		catalog.Channel{Kind: catalog.Webhook, Target: "a", Secret: "other"})
 	for range 2 { // decided by one process, and again by the next
-		if err := queue.Add(t.Context(), reached(), to, began, began.Add(-time.Hour)); err != nil {
+		if err := queue.Add(t.Context(), posting(reached(), to, began.Add(-time.Hour))); err != nil {
 			t.Fatal(err)
 		}
 		step(t, newDeliverer(store, receiver), began)
@@ -315,20 +315,26 @@ func TestQueue_keepsEachMessageOncePerReceiver(t *testing.T) {
 	if n := len(receiver.sent); n != 4 {
 		t.Errorf("%d sent: %v", n, receiver.sent)
 	}
-	if err := queue.Add(t.Context(), reached(), nil, began, began); err != nil {
+	if err := queue.Add(t.Context(), posting(reached(), nil, began)); err != nil {
 		t.Errorf("no receiver: %v", err)
 	}
 	wrong := reached()
 	wrong.ID = "a.b"
-	if err := queue.Add(t.Context(), wrong, to, began, began); err == nil {
+	err := queue.Add(t.Context(), posting(reached(), to, began), posting(wrong, to, began))
+	if err == nil {
 		t.Error("a wrong id was queued")
 	}
+}
+
+// posting is of when it began.
+func posting(m notify.Message, to []catalog.Channel, notBefore time.Time) notify.Posting {
+	return notify.Posting{Message: m, To: to, Now: began, NotBefore: notBefore}
 }
 
 func TestQueue_quietHoursPostpone(t *testing.T) {
 	store, receiver := notifytest.NewStore(), &far{}
 	morning := began.Add(9 * time.Hour)
-	err := notify.NewQueue(store).Add(t.Context(), reached(), webhooks("a"), began, morning)
+	err := notify.NewQueue(store).Add(t.Context(), posting(reached(), webhooks("a"), morning))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,8 +388,8 @@ func TestDeliverer_losesNothing(t *testing.T) {
 			for _, target := range []string{"a", "b"} {
 				want[target+" "+numbered(n).ID] = 0
 			}
-			for notify.NewQueue(store).Add(t.Context(), numbered(n), webhooks("a", "b"), began,
-				began) != nil {
+			for notify.NewQueue(store).Add(t.Context(), posting(numbered(n), webhooks("a", "b"),
+				began)) != nil {
 			}
 		}
 		now := began

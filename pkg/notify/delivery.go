@@ -121,37 +121,53 @@ type Queue struct{ store Store }
 // NewQueue returns a queue over a store.
 func NewQueue(store Store) *Queue { return &Queue{store} }
 
-// Add keeps one delivery per channel, due at notBefore (quiet hours; a past one is now). A message
-// that was added already is not sent again, so it may be repeated until it returns nil.
-func (q *Queue) Add(
-	ctx context.Context, m Message, to []catalog.Channel, now, notBefore time.Time,
-) error {
-	if err := m.Validate(); err != nil {
-		return fmt.Errorf("add message %q: %w", m.ID, err)
-	}
-	next := now
-	if notBefore.After(now) {
-		next = notBefore
-	}
+// Posting is a message and who is to have it.
+type Posting struct {
+	Message   Message
+	To        []catalog.Channel
+	Now       time.Time
+	NotBefore time.Time // when quiet hours end; a past one is now
+}
+
+// Add keeps one delivery per message and channel: all of them, or after an error any part. A
+// message that was added already is not sent again, so it may be repeated until it returns nil.
+func (q *Queue) Add(ctx context.Context, postings ...Posting) error {
 	var deliveries []Delivery
-	known := make(map[string]bool)
-	for _, c := range to {
-		name := ChannelName(c)
-		if known[name] {
-			continue
+	for i := range postings {
+		p := &postings[i]
+		if err := p.Message.Validate(); err != nil {
+			return fmt.Errorf("add message %q: %w", p.Message.ID, err)
 		}
-		known[name] = true
-		deliveries = append(deliveries, Delivery{
-			Message: m, To: c, Channel: name, State: StatePending, Created: now, Next: next,
-		})
+		deliveries = append(deliveries, p.deliveries()...)
 	}
 	if len(deliveries) == 0 {
 		return nil
 	}
 	if err := q.store.Add(ctx, deliveries); err != nil {
-		return fmt.Errorf("add message %q: %w", m.ID, err)
+		return fmt.Errorf("add %d messages: %w", len(postings), err)
 	}
 	return nil
+}
+
+// deliveries are one per channel.
+func (p *Posting) deliveries() []Delivery {
+	next := p.Now
+	if p.NotBefore.After(p.Now) {
+		next = p.NotBefore
+	}
+	var all []Delivery
+	known := make(map[string]bool)
+	for _, c := range p.To {
+		name := ChannelName(c)
+		if known[name] {
+			continue
+		}
+		known[name] = true
+		all = append(all, Delivery{
+			Message: p.Message, To: c, Channel: name, State: StatePending, Created: p.Now, Next: next,
+		})
+	}
+	return all
 }
 
 // Again begins a dead letter anew, when what it failed of is mended: with the same id, due now, and

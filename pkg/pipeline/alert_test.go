@@ -98,11 +98,13 @@ func (w *alertWorld) WriteAlerts(_ context.Context, alerts []LoggedAlert) error 
 
 func (w *alertWorld) AlertsWritten(context.Context) (int64, error) { return w.last, nil }
 
-func (w *alertWorld) notify(_ context.Context, a *alert.Alert) error {
+func (w *alertWorld) notify(_ context.Context, alerts []LoggedAlert) error {
 	if err := w.do("notify"); err != nil {
 		return err
 	}
-	w.told[a.ID] = true
+	for _, a := range alerts {
+		w.told[a.ID] = true
+	}
 	return nil
 }
 
@@ -300,5 +302,23 @@ func TestAlertLog_crashBetweenDecisionAndSending(t *testing.T) {
 		clear(w.told)
 		must(t, w.decider().budgets(noon))
 		w.check("after all was written", "")
+	}
+}
+
+// A month ends for many budgets at once: they are not handed on one by one.
+func TestAlertLog_handsManyOnTogether(t *testing.T) {
+	const many = 2*alertBatch + 1
+	w := newAlertWorld(t)
+	for i := range many {
+		w.documents = append(w.documents, strings.Replace(
+			fmt.Sprintf(dayBudget, "2026-01-02T00:00:00Z", ""), `"b"`, fmt.Sprintf(`"b%d"`, i), 1))
+	}
+	w.spent = 4
+	d := w.decider()
+	must(t, d.budgets(noon))
+	if len(w.told) != many || len(w.written) != many || w.asked["notify"] != 3 ||
+		w.asked["write"] != 3 {
+		t.Errorf("%d were told and %d written, in %d and %d calls", len(w.told), len(w.written),
+			w.asked["notify"], w.asked["write"])
 	}
 }

@@ -18,6 +18,9 @@ type Alerts interface {
 	AlertsWritten(ctx context.Context) (int64, error)
 }
 
+// alertBatch is how many alerts are handed on together: a month ends for many budgets at once.
+const alertBatch = 500
+
 // LoggedAlert is an alert and its place in the billing topic.
 type LoggedAlert struct {
 	alert.Alert
@@ -29,9 +32,9 @@ type AlertLogConfig struct {
 	Alerts  Alerts
 	Log     Appender // takes decisions
 	Billing Tail     // the billing topic
-	// Notify takes an alert for delivery. It is called again until it returns nil, and must know an
-	// alert that it took before by its ID.
-	Notify func(ctx context.Context, alert *alert.Alert) error
+	// Notify takes alerts for delivery: all of them, or after an error any. It is called again until
+	// it returns nil, and must know an alert that it took before by its ID.
+	Notify func(ctx context.Context, alerts []LoggedAlert) error
 	Source string // of the records that it appends; default "/biller"
 }
 
@@ -78,16 +81,16 @@ func (l *AlertLog) Sync(ctx context.Context) error {
 		return err
 	}
 	for len(l.pending) > 0 {
-		one := l.pending[:1]
+		some := l.pending[:min(len(l.pending), alertBatch)]
 		// Taken for delivery first: what is written is never looked at again.
-		if err := l.config.Notify(ctx, &one[0].Alert); err != nil {
-			return fmt.Errorf("take alert %s for delivery: %w", one[0].ID, err)
+		if err := l.config.Notify(ctx, some); err != nil {
+			return fmt.Errorf("take %d alerts for delivery, %s first: %w", len(some), some[0].ID, err)
 		}
-		if err := l.config.Alerts.WriteAlerts(ctx, one); err != nil {
-			return fmt.Errorf("write alert %s: %w", one[0].ID, err)
+		if err := l.config.Alerts.WriteAlerts(ctx, some); err != nil {
+			return fmt.Errorf("write %d alerts, %s first: %w", len(some), some[0].ID, err)
 		}
-		l.pending = l.pending[1:]
-		l.taken++
+		l.pending = l.pending[len(some):]
+		l.taken += len(some)
 	}
 	return nil
 }

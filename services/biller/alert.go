@@ -24,30 +24,42 @@ const deliverEvery = time.Second
 // Take returns what hands alerts to the queue: see pipeline.AlertLogConfig. language says in which
 // one a tenant is written to.
 func Take(queue *notify.Queue, language func(tenant string) string) func(context.Context,
-	*alert.Alert,
+	[]pipeline.LoggedAlert,
 ) error {
-	return func(ctx context.Context, a *alert.Alert) error {
-		if a.Status == alert.Acknowledged {
-			return nil // who did it knows it
-		}
-		m, err := MessageOf(a, language(a.Tenant))
-		if err != nil {
-			return err
-		}
-		to := make([]catalog.Channel, len(a.To))
-		for i, c := range a.To {
-			to[i] = catalog.Channel{Kind: c.Kind, Target: c.Target, Secret: c.Secret}
-		}
-		wait := m.Time
-		if a.Wait != "" {
-			at, err := metering.ParseInstant(a.Wait)
-			if err != nil {
-				return fmt.Errorf("alert %s: %w", a.ID, err)
+	return func(ctx context.Context, alerts []pipeline.LoggedAlert) error {
+		var postings []notify.Posting
+		for i := range alerts {
+			a := &alerts[i].Alert
+			if a.Status == alert.Acknowledged {
+				continue // who did it knows it
 			}
-			wait = at.Time()
+			p, err := posting(a, language(a.Tenant))
+			if err != nil {
+				return err
+			}
+			postings = append(postings, p)
 		}
-		return queue.Add(ctx, m, to, m.Time, wait)
+		return queue.Add(ctx, postings...)
 	}
+}
+
+func posting(a *alert.Alert, language string) (notify.Posting, error) {
+	m, err := MessageOf(a, language)
+	if err != nil {
+		return notify.Posting{}, err
+	}
+	p := notify.Posting{Message: m, Now: m.Time, NotBefore: m.Time}
+	for _, c := range a.To {
+		p.To = append(p.To, catalog.Channel{Kind: c.Kind, Target: c.Target, Secret: c.Secret})
+	}
+	if a.Wait != "" {
+		at, err := metering.ParseInstant(a.Wait)
+		if err != nil {
+			return notify.Posting{}, fmt.Errorf("alert %s: %w", a.ID, err)
+		}
+		p.NotBefore = at.Time()
+	}
+	return p, nil
 }
 
 // Alerting is what decides alerts: of budgets, and of policies. Both share a log.

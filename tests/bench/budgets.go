@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/suanpan/suanpan/pkg/billing/alert"
 	"github.com/suanpan/suanpan/pkg/clickhouse"
 	"github.com/suanpan/suanpan/pkg/kafka"
 	"github.com/suanpan/suanpan/pkg/metering"
@@ -113,7 +112,7 @@ func alerterOf(client *kafka.Client, store *clickhouse.Store) *pipeline.Alerter 
 		Spending: store,
 		Alerts: pipeline.NewAlertLog(pipeline.AlertLogConfig{
 			Alerts: store, Log: client, Billing: client.Tail(schemas.TopicBilling),
-			Notify: func(context.Context, *alert.Alert) error { return nil },
+			Notify: func(context.Context, []pipeline.LoggedAlert) error { return nil },
 		}),
 		Prices: pipeline.NewPrices(client.Tail(schemas.TopicCatalog),
 			client.Tail(schemas.TopicMarket)),

@@ -174,12 +174,15 @@ func (w *watched) WriteAlerts(context.Context, []pipeline.LoggedAlert) error { r
 // AlertsWritten implements [pipeline.Alerts].
 func (w *watched) AlertsWritten(context.Context) (int64, error) { return -1, nil }
 
-func (w *watched) notify(_ context.Context, a *alert.Alert) error {
-	line := fmt.Sprintf("fires %s %s", a.Name, a.Threshold)
-	if a.Status == alert.Resolved {
-		line = fmt.Sprintf("resolves %s %s %s", a.Name, a.Threshold, a.Why)
+func (w *watched) notify(_ context.Context, alerts []pipeline.LoggedAlert) error {
+	for i := range alerts {
+		a := &alerts[i]
+		line := fmt.Sprintf("fires %s %s", a.Name, a.Threshold)
+		if a.Status == alert.Resolved {
+			line = fmt.Sprintf("resolves %s %s %s", a.Name, a.Threshold, a.Why)
+		}
+		w.told = append(w.told, line)
 	}
-	w.told = append(w.told, line)
 	return nil
 }
 
