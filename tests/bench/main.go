@@ -1,8 +1,9 @@
 // Command bench measures how fast Suanpan is, and against what: every stage alone, the whole path
 // from Kafka to hour rows and archive in ClickHouse, the two limits that the path cannot pass
-// (reading the log, writing the rows), and ClickHouse alone on the same events. All of it is one
-// run on one machine, so that the ratios mean something; figures of different machines do not. It
-// also checks that the path billed what rating offline bills: a fast wrong answer is worth nothing.
+// (reading the log, writing the rows), and ClickHouse alone on the same events; and how long it is
+// from an event that crosses a budget to its webhook. All of it is one run on one machine, so that
+// the ratios mean something; figures of different machines do not. It also checks that the path
+// billed what rating offline bills: a fast wrong answer is worth nothing.
 //
 // It uses the built command's processes with their embedded Kafka and ClickHouse, and removes all
 // that it made. It is not a test: nothing fails for being slow.
@@ -53,8 +54,8 @@ func main() {
 	flag.Int64Var(&o.limit, "windows", 0, "end after so many windows; 0: after all")
 	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.StringVar(&o.profiles, "profiles", "", "folder for pprof profiles (slows it down a little)")
-	flag.StringVar(&o.only, "only", "path,limits,alone,close,budgets,node",
-		"parts to run besides rating in this process; node by itself runs without that")
+	flag.StringVar(&o.only, "only", "path,limits,alone,close,budgets,node,alert-latency",
+		"parts to run besides rating in this process; node and alert-latency run without that")
 	flag.StringVar(&o.dir, "dir", "", "folder for the files, several GB (default: the system's)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -85,7 +86,12 @@ func run(ctx context.Context, o options) (err error) {
 			return fmt.Errorf("node: %w", err)
 		}
 	}
-	if b.only == "node" {
+	if b.wants("alert-latency") {
+		if err := b.alertLatency(ctx); err != nil {
+			return fmt.Errorf("alert-latency: %w", err)
+		}
+	}
+	if b.only == "node" || b.only == "alert-latency" {
 		return b.report.print(os.Stdout, b.json)
 	}
 	if err := b.prepare(ctx); err != nil {
@@ -144,8 +150,11 @@ func repository(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// prepare fetches what is missing, builds the command and writes the events into a file.
-func (b *bench) prepare(ctx context.Context) error {
+// setup fetches what is missing and builds the command, once.
+func (b *bench) setup(ctx context.Context) error {
+	if b.binary != "" {
+		return nil
+	}
 	b.say("building")
 	setup := exec.CommandContext(ctx, filepath.Join(b.root, "deployments/setup/libchdb.sh"))
 	setup.Stderr = os.Stderr
@@ -153,7 +162,13 @@ func (b *bench) prepare(ctx context.Context) error {
 		return fmt.Errorf("fetch libchdb: %w", err)
 	}
 	var err error
-	if b.binary, err = b.build(ctx, "suanpan", "CGO_ENABLED=0"); err != nil {
+	b.binary, err = b.build(ctx, "suanpan", "CGO_ENABLED=0")
+	return err
+}
+
+// prepare does what setup does, and writes the events into a file.
+func (b *bench) prepare(ctx context.Context) error {
+	if err := b.setup(ctx); err != nil {
 		return err
 	}
 	b.say("writing the events")

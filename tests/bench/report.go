@@ -57,6 +57,8 @@ type report struct {
 	NodeMiB   float64 `json:"node_peak_mib,omitempty"`
 	NodeBytes int     `json:"node_metrics_bytes,omitempty"`
 
+	Latencies []latency `json:"alert_latencies,omitempty"`
+
 	Ratios []ratio `json:"ratios,omitempty"`
 }
 
@@ -132,6 +134,11 @@ func (r *report) print(out io.Writer, asJSON bool) error {
 			"(at most %.0f %%), %.0f MiB (at most %d), %d KiB of metrics\n", nodeGPUs,
 			nodeGPUs*nodeParts, 100*r.NodeCore, 100*nodeCoreMost, r.NodeMiB, nodeMiBMost,
 			r.NodeBytes>>10)
+	}
+	for _, l := range r.Latencies {
+		fmt.Fprintf(&text, "from the event that crosses a budget to its webhook, by a tick of %.0f s: "+
+			"%.1f to %.1f s, median %.1f s, of %d (at most %.0f s)\n", l.Tick, l.Took[0],
+			l.Took[len(l.Took)-1], l.Median, len(l.Took), l.Most)
 	}
 	for _, q := range r.Ratios {
 		fmt.Fprintf(&text, "%s: %.2f\n", q.Name, q.Value)
