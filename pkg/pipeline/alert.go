@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -83,20 +82,18 @@ func (a *Alerter) step(ctx context.Context, now time.Time, report *AlertReport) 
 
 // look reads what was used since the last step, and returns the budgets of now.
 func (a *Alerter) look(ctx context.Context, now time.Time) ([]*catalog.Budget, error) {
-	days, next, err := a.config.Spending.TouchedDays(ctx, a.spent.since, firstDay(now))
-	if err != nil {
-		return nil, fmt.Errorf("find changed days: %w", err)
+	if err := a.spent.look(ctx, now); err != nil {
+		return nil, err
 	}
 	// The catalog says whose uses are read. It is read again after them, for then it has all that they
 	// were rated by.
 	if err := a.config.Prices.Refresh(ctx, now); err != nil {
 		return nil, err
 	}
-	changed, err := a.spent.update(ctx, a.config.Prices.Catalog.Budgets(now.Unix()), days, now)
+	changed, err := a.spent.update(ctx, a.config.Prices.Catalog.Budgets(now.Unix()), now)
 	if err != nil {
 		return nil, err
 	}
-	a.spent.since = next
 	maps.Copy(a.again, changed)
 	if err := a.config.Prices.Refresh(ctx, now); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,65 +50,102 @@ const (
 type spending struct {
 	store  Spending
 	uses   alert.Uses
-	since  time.Time
 	from   int64           // the first day that is kept
 	labels []string        // that uses are split by
 	known  map[string]bool // tenants that were read, and whether they are split by scopes
+	// Tenants that were read since update last said whose uses may have changed.
+	changed map[string]bool
+
+	since time.Time   // all that was written before it was read
+	days  []TenantDay // that were written to since, as look found
+	next  time.Time   // since, once they are read
 }
 
 func newSpending(store Spending) *spending {
-	return &spending{store: store, uses: make(alert.Uses), known: make(map[string]bool)}
+	return &spending{
+		store: store, uses: make(alert.Uses), from: noDay, known: make(map[string]bool),
+		changed: make(map[string]bool),
+	}
 }
 
 func firstDay(now time.Time) int64 { return now.Unix()/secondsOfDay - longestPeriod }
 
-// update brings what the tenants of budgets have used up to date with the days that were written
-// to, and returns the tenants whose uses may have changed. After an error it is called again with
-// the same days, or with more.
-func (s *spending) update(ctx context.Context, budgets []*catalog.Budget, days []TenantDay,
-	now time.Time,
-) (map[string]bool, error) {
+// look asks which days were written to since the last update that succeeded. What is read after it
+// has all that was written before.
+func (s *spending) look(ctx context.Context, now time.Time) error {
+	days, next, err := s.store.TouchedDays(ctx, s.since, firstDay(now))
+	if err != nil {
+		return fmt.Errorf("find changed days: %w", err)
+	}
+	s.days, s.next = days, next
+	if s.since.IsZero() { // an update may read a part and fail
+		s.since = next
+	}
+	return nil
+}
+
+// update brings what the tenants of budgets have used up to date with what look found, and returns
+// the tenants whose uses may have changed since it last did.
+func (s *spending) update(ctx context.Context, budgets []*catalog.Budget, now time.Time) (
+	map[string]bool, error,
+) {
 	scoped, labels := scopes(budgets)
 	from := firstDay(now)
 	if !slices.Equal(labels, s.labels) || from < s.from {
 		s.uses, s.known, s.labels, s.from = make(alert.Uses), make(map[string]bool), labels, from
 	}
+	spans := s.stale(scoped)
+	for _, of := range slices.SortedFunc(maps.Keys(spans), span.compare) { // the same each time
+		if err := s.read(ctx, of, spans[of]); err != nil {
+			return nil, err
+		}
+	}
+	s.forget(scoped, from)
+	changed := s.changed
+	s.since, s.days, s.changed = s.next, nil, make(map[string]bool)
+	return changed, nil
+}
+
+// stale returns what must be read, and of whom: the days that were written to, and all days of
+// tenants that were not read, or otherwise, or that many days were written to of.
+func (s *spending) stale(scoped map[string]bool) map[span][]string {
 	touched := make(map[string][]int64)
-	for _, d := range days {
+	for _, d := range s.days {
 		if d.Day >= s.from {
 			touched[d.Tenant] = append(touched[d.Tenant], d.Day)
 		}
 	}
 	spans := make(map[span][]string)
-	changed := make(map[string]bool)
 	for tenant, split := range scoped {
 		was, known := s.known[tenant]
 		if !known || was != split || len(touched[tenant]) > fewDays {
 			all := span{s.from, noDay, split}
 			spans[all] = append(spans[all], tenant)
-			changed[tenant] = true
 			continue
 		}
 		for _, day := range touched[tenant] {
 			one := span{day, day + 1, split}
 			spans[one] = append(spans[one], tenant)
-			changed[tenant] = true
 		}
 	}
-	for of, tenants := range spans {
-		if err := s.read(ctx, of, tenants); err != nil {
-			return nil, err
-		}
-	}
-	maps.Copy(s.known, scoped)
-	s.forget(scoped, from)
-	return changed, nil
+	return spans
 }
 
 // span is days that are read together.
 type span struct {
 	from, until int64
 	scoped      bool
+}
+
+func (s span) compare(t span) int {
+	split := func(s span) int64 {
+		if s.scoped {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(s.from, t.from), cmp.Compare(s.until, t.until),
+		cmp.Compare(split(s), split(t)))
 }
 
 // read replaces what tenants have used on some days.
@@ -124,6 +162,7 @@ func (s *spending) read(ctx context.Context, of span, tenants []string) error {
 	}
 	for _, tenant := range tenants {
 		s.uses.Remove(tenant, of.from, of.until)
+		s.known[tenant], s.changed[tenant] = of.scoped, true
 	}
 	for i := range fresh {
 		s.uses.Add(&fresh[i])
@@ -191,7 +230,7 @@ func Standings(ctx context.Context, store Spending, c *catalog.Catalog, budgets 
 	now time.Time,
 ) ([]alert.BudgetStatus, error) {
 	s := newSpending(store)
-	if _, err := s.update(ctx, budgets, nil, now); err != nil {
+	if _, err := s.update(ctx, budgets, now); err != nil {
 		return nil, err
 	}
 	all, _, err := s.standings(c, budgets, now)
