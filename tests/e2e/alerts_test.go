@@ -76,7 +76,8 @@ func TestAlerts(t *testing.T) {
 			"{kind: Template, name: bad, type: policy.idle_gpo, text: x}"))
 		o.refuses(`bad.yaml:1: render template "bad"`, "apply", "-f", o.file("bad.yaml",
 			"{kind: Template, name: bad, type: policy.idle_gpu, text: '{{.Data.nothing}}'}"))
-		o.run("apply", "-f", o.file("policies.yaml", strings.ReplaceAll(alertPolicies, "URL", b.url)))
+		o.applySoon("policies.yaml", strings.NewReplacer("URL", b.url, "name: ",
+			"effective_from: \"FROM\"\nname: ").Replace(alertPolicies))
 		o.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms")
 		o.startService("archiver", "archiver")
 		for _, name := range []string{"biller-a", "biller-b"} {
@@ -93,8 +94,7 @@ func TestAlerts(t *testing.T) {
 				return nil
 			}
 		}
-		// Policies begin a minute after they were applied.
-		waitFor(t, "the idle GPU", 3*time.Minute, told("policy.idle_gpu", "firing"))
+		waitFor(t, "the idle GPU", time.Minute, told("policy.idle_gpu", "firing"))
 		o.kill("biller-a")
 		waitFor(t, "the lease that is not released", time.Minute, told("policy.unreleased", "firing"))
 		idle := o.idleAlert(b)

@@ -85,15 +85,15 @@ func TestBudget(t *testing.T) {
 		o := &office{s, t.TempDir()}
 		o.run("apply", "-f", o.file("catalog.yaml", strings.Replace(deskCatalog, "timezone: UTC",
 			"timezone: "+noonZone(time.Now()), 1)))
-		o.run("apply", "-f", o.file("budget.yaml", `kind: Budget
+		o.applySoon("budget.yaml", `kind: Budget
 name: monthly
 tenant: acme
 period: day
 amount: "1.00"
-effective_from: "`+instant(time.Now().Add(5*time.Second))+`"
+effective_from: "FROM"
 scope: {project: p}
 notify: [{webhook: "`+r.server.URL+`"}, {log: true}]
-`))
+`)
 		keys := o.file("keys", "=whsec_"+key)
 		o.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms")
 		o.startService("archiver", "archiver")
