@@ -43,6 +43,10 @@ func LowUtilisation(p *catalog.Policy, cards []CardLoad, now int64) Look {
 	return look
 }
 
+// fleetLeast is what must have been held for the fleet to be judged: an hour of a unit, in
+// thousandths x seconds. The first minutes of a job say nothing of a fleet.
+var fleetLeast = big.NewInt(metering.Hour * 1000)
+
 // fleetSubject is what all cards together are called.
 const fleetSubject = "fleet"
 
@@ -58,8 +62,8 @@ func FleetUtilisation(p *catalog.Policy, all []Busy, now int64) Look {
 			used.Add(used, big.NewInt(b.Used))
 		}
 	}
-	if held.Sign() <= 0 {
-		return Look{Unsure: func(*Alert) bool { return true }} // nothing has readings
+	if held.Cmp(fleetLeast) < 0 {
+		return Look{Unsure: func(*Alert) bool { return true }} // too little has readings
 	}
 	const places = 4
 	percent := whole(100).MulRatio(used, held, places, money.HalfUp)

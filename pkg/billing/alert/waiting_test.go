@@ -56,6 +56,7 @@ func TestFleetUtilisation_ofAllThatThePolicyIsFor(t *testing.T) {
 	f(", scope: {projects: [llm]}", "/fleet utilisation=83.33% threshold=85% hours=24h "+
 		"held=1unit-hours used=0.83unit-hours until=2026-01-01T00:00:00Z", false, all...)
 	f("", "", true)
+	f("", "", true, alert.Busy{SKU: "gpu.a10", Held: 3_599_999}) // less than an hour of a unit
 }
 
 func TestExporterSilent_oneOrAll(t *testing.T) {
