@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"math/big"
 	"slices"
 
 	"github.com/suanpan/suanpan/pkg/money"
@@ -12,13 +13,15 @@ import (
 func (d *drafting) creditLate(sum *lateSum) ([]*Document, error) {
 	var lines []draftLine
 	var exact []money.Amount
+	var whole money.Amount
 	for _, late := range sum.lines {
 		for i := range late.details {
-			lines = append(lines, late.details[i].negated())
-			exact = append(exact, late.details[i].exact.Neg())
+			line := late.details[i].negated().charged(sum)
+			lines, exact = append(lines, line), append(exact, line.exact)
+			whole = whole.Add(line.exact)
 		}
 	}
-	amounts := money.Allocate(sum.amount.Neg().Round(d.digits, d.rounding), exact, d.digits)
+	amounts := money.Allocate(whole.Round(d.digits, d.rounding), exact, d.digits)
 	var notes []*Document
 	done := make(map[Key]bool)
 	for len(lines) > 0 {
@@ -30,6 +33,9 @@ func (d *drafting) creditLate(sum *lateSum) ([]*Document, error) {
 		note, over, overAmounts := d.creditOn(invoice, sum.period, lines, amounts)
 		if parse(note.Total).Sign() <= 0 {
 			continue
+		}
+		if len(notes) == 0 && sum.uncharged.Sign() > 0 {
+			note.Notes = append(note.Notes, d.notGivenBack(sum.period, sum.uncharged))
 		}
 		if err := d.History.Add(note); err != nil {
 			return nil, err
@@ -97,6 +103,36 @@ func overLine(like *draftLine, t treatment, amount money.Amount) draftLine {
 		},
 		treatment: t, quantity: oneUnit, exact: amount,
 	}
+}
+
+// charged is the line, of a period that became cheaper, with its part of what had been charged.
+func (l draftLine) charged(sum *lateSum) draftLine {
+	if sum.uncharged.Sign() == 0 {
+		return l
+	}
+	cheaper := sum.amount.Neg()
+	whole, paid := pico(cheaper), pico(cheaper.Sub(sum.uncharged))
+	scale := func(a money.Amount, places int) money.Amount {
+		return a.MulRatio(paid, whole, places, money.HalfUp)
+	}
+	l.exact = scale(l.exact, money.Scale)
+	l.UnitPrice, l.Average = scale(parse(l.UnitPrice), money.Scale).String(), true
+	for dim := range l.shares {
+		for i := range l.shares[dim] { // they are this line's own, see negated
+			s := &l.shares[dim][i]
+			s.exact = scale(s.exact, 2*money.Scale)
+		}
+	}
+	return l
+}
+
+// pico is an amount of money.Scale decimals in units of the last.
+func pico(a money.Amount) *big.Int {
+	n, err := a.Scaled(money.Scale)
+	if err != nil {
+		panic("BUG: an exact amount has too many decimals: " + err.Error())
+	}
+	return n
 }
 
 // negated is the line as a credit note has it.

@@ -3,6 +3,7 @@ package billing
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ type Closing struct {
 	Tenant   string
 	Contract string // "" for usage without one
 	Period   string
-	Uses     []rating.Use     // of charges that have usage in the billing period
+	Uses     []rating.Use     // of the billing period
 	Proofs   map[string]Proof // by currency
 	Catalog  *catalog.Catalog
 	History  *History // what was decided on before
@@ -65,6 +66,9 @@ func Draft(c *Closing) ([]*Document, error) {
 		}
 		byCurrency[p.curve.Currency()] = append(byCurrency[p.curve.Currency()], p)
 	}
+	maps.DeleteFunc(byCurrency, func(_ string, uses []priced) bool {
+		return !slices.ContainsFunc(uses, func(u priced) bool { return !u.Elsewhere })
+	})
 	seller, _ := c.Catalog.SellerOf(c.Tenant, c.Contract, c.AsOf)
 	if len(byCurrency) == 0 && seller != nil && seller.EmptyInvoices {
 		if currency := c.currency(); currency != "" {
@@ -167,7 +171,11 @@ func (d *drafting) documents(uses []priced) ([]*Document, error) {
 		}
 		switch sum := d.late(&late); {
 		case sum.amount.Sign() < 0:
-			credits = append(credits, sum)
+			if sum.uncharged = d.uncharged(&late); sum.uncharged.Add(sum.amount).Sign() < 0 {
+				credits = append(credits, sum)
+			} else {
+				invoice.Notes = append(invoice.Notes, d.notGivenBack(late.period, sum.amount.Neg()))
+			}
 		case d.tooLate(late.period) && sum.amount.Sign() > 0:
 			invoice.Notes = append(invoice.Notes, fmt.Sprintf("Usage of %s worth %s %s came more than "+
 				"%d days after that period and is not charged.", late.period,
@@ -216,9 +224,67 @@ func (c *Closing) lateDays() int {
 }
 
 // tooLate reports whether a period ended so long ago that its usage is not charged any more.
-func (d *drafting) tooLate(period string) bool {
+func (d *drafting) tooLate(period string) bool { return d.tooLateIn(period, d.from) }
+
+// tooLateIn is tooLate of a billing period that begins at a second.
+func (d *drafting) tooLateIn(period string, from int64) bool {
 	_, until, ok := d.Catalog.PeriodBounds(d.Tenant, d.Contract, period)
-	return ok && d.from-until > int64(d.lateDays())*daySeconds
+	return ok && from-until > int64(d.lateDays())*daySeconds
+}
+
+// uncharged is what the usage of an earlier period cost that earlier billing periods told of too
+// late to charge it, less what became cheaper since: that much of a period was never paid for, and
+// is not given back.
+func (d *drafting) uncharged(of *ofPeriod) money.Amount {
+	var billings []string
+	for i := range of.all {
+		for _, s := range of.all[i].Steps {
+			billings = append(billings, s.Billing)
+		}
+	}
+	slices.Sort(billings)
+	var sum, before money.Amount
+	for _, billing := range slices.Compact(billings) {
+		if billing >= d.Period {
+			break
+		}
+		cost := of.cost(billing)
+		added := cost.Sub(before)
+		before = cost
+		from, _, ok := d.Catalog.PeriodBounds(d.Tenant, d.Contract, billing)
+		switch {
+		case added.Sign() < 0:
+			sum = sum.Add(added)
+			if sum.Sign() < 0 {
+				sum = money.Amount{} // the rest was given back
+			}
+		case ok && d.tooLateIn(of.period, from):
+			sum = sum.Add(added)
+		}
+	}
+	return sum
+}
+
+// notGivenBack is the note about what of a period became cheaper and was not charged.
+func (d *drafting) notGivenBack(period string, amount money.Amount) string {
+	return fmt.Sprintf("Usage of %s worth %s %s was not charged, and is not given back.", period,
+		amount.Round(d.digits, d.rounding).Fixed(d.digits), d.currency)
+}
+
+// cost is what the period's usage cost that counts in billing periods up to one.
+func (of *ofPeriod) cost(until string) money.Amount {
+	var sum money.Amount
+	for i := range of.all {
+		u := &of.all[i]
+		var q metering.Quantity
+		for _, s := range u.Steps {
+			if s.Billing <= until {
+				q = q.Add(s.Quantity)
+			}
+		}
+		sum = sum.Add(u.curve.Total(q))
+	}
+	return sum
 }
 
 const daySeconds = 86_400
@@ -252,7 +318,8 @@ func (d *drafting) date(second int64) string {
 // ofPeriod are the uses of one usage period.
 type ofPeriod struct {
 	period string
-	uses   []priced
+	uses   []priced // that count in the billing period
+	all    []priced // and those that do not, of a late period
 }
 
 // byPeriod groups uses by the period in which they were used, ascending.
@@ -263,7 +330,13 @@ func byPeriod(uses []priced) []ofPeriod {
 	}
 	out := make([]ofPeriod, 0, len(groups))
 	for _, period := range sortedKeys(groups) {
-		out = append(out, ofPeriod{period, groups[period]})
+		of := ofPeriod{period: period, all: groups[period]}
+		for _, u := range of.all {
+			if !u.Elsewhere {
+				of.uses = append(of.uses, u)
+			}
+		}
+		out = append(out, of)
 	}
 	return out
 }

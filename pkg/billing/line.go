@@ -183,6 +183,8 @@ type lateSum struct {
 	period string
 	amount money.Amount // exact, negative where the period became cheaper
 	lines  []draftLine  // one for each tax treatment
+	// uncharged is what of a period that became cheaper was never charged; see there.
+	uncharged money.Amount
 }
 
 // late adds the uses of an earlier period up.

@@ -102,7 +102,7 @@ func TestBills_equalTheLedger(t *testing.T) {
 // mustHaveAll fails where the world lacks something that makes sums hard.
 func (w *world) mustHaveAll(t *testing.T, l *rating.Ledger) {
 	t.Helper()
-	var negative, late, contract int
+	var negative, late, contract, elsewhere int
 	var names [rating.Dimensions]int
 	for _, line := range l.RowLines() {
 		if line.Text[0] == 'h' && strings.Split(line.Text, "\t")[2] != "0" {
@@ -118,16 +118,20 @@ func (w *world) mustHaveAll(t *testing.T, l *rating.Ledger) {
 	for _, a := range l.Accounts() {
 		for _, period := range a.Periods() {
 			for _, u := range a.Uses(period) {
+				if u.Elsewhere {
+					elsewhere++
+				}
 				for d, parts := range u.Parts {
 					names[d] = max(names[d], len(parts))
 				}
 			}
 		}
 	}
-	if negative == 0 || late == 0 || contract == 0 || len(l.Rerates()) == 0 ||
+	if negative == 0 || late == 0 || contract == 0 || elsewhere == 0 || len(l.Rerates()) == 0 ||
 		slices.Min(names[:]) < 2 {
-		t.Fatalf("the world has %d negative segments, %d late ones, %d of a contract, %d re-ratings, "+
-			"and the dimensions have %d names", negative, late, contract, len(l.Rerates()), names)
+		t.Fatalf("the world has %d negative segments, %d late ones, %d of a contract, %d beside late "+
+			"ones, %d re-ratings, and the dimensions have %d names", negative, late, contract, elsewhere,
+			len(l.Rerates()), names)
 	}
 }
 

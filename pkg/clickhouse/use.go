@@ -93,13 +93,14 @@ func (s *Store) Uses(ctx context.Context, keys []pipeline.PeriodKey) (
 				return nil, fmt.Errorf("find late usage: %w", err)
 			}
 			for _, usage := range append(late, lateSpan{billing, list.quoted}) {
-				err := s.uses(ctx, usage, billing, func(key pipeline.PeriodKey, use *rating.Use) {
-					if wanted[key] {
-						out[key] = append(out[key], *use)
-					}
-				})
+				found, err := s.uses(ctx, usage, billing)
 				if err != nil {
 					return nil, fmt.Errorf("sum usage of %s: %w", usage.period, err)
+				}
+				for key, uses := range found {
+					if wanted[key] {
+						out[key] = append(out[key], uses...)
+					}
 				}
 			}
 		}
@@ -160,8 +161,8 @@ func (s *Store) latePeriods(ctx context.Context, tenants string, billing span) (
 	return late, nil
 }
 
-// usesQuery sums charges of a usage period up to a billing period: as a whole, and by each
-// dimension. Sessions are joined to what is summed by session already.
+// usesQuery sums charges of a usage period up to a billing period: as a whole, by each dimension,
+// and by the billing periods. Sessions are joined to what is summed by session already.
 const usesQuery = `
 WITH
     held AS
@@ -218,21 +219,29 @@ WITH
 SELECT
     tenant, charge,
     multiIf(grouping(project) = 0, 0, grouping(team) = 0, 1, grouping(model) = 0, 2,
-        grouping(model_version) = 0, 3, grouping(stage) = 0, 4, 5) AS dimension,
-    concat(project, team, model, model_version, stage) AS name,
+        grouping(model_version) = 0, 3, grouping(stage) = 0, 4, grouping(billing) = 0, 5, 6)
+        AS dimension,
+    concat(project, team, model, model_version, stage, billing) AS name,
     toString(sumIf(nano, billing < {billing})) AS before, toString(sum(nano)) AS now,
     minIf(first, billing = {billing}) AS first_day, maxIf(last, billing = {billing}) AS last_day,
     countIf(billing = {billing}) > 0 AS here
 FROM all
 GROUP BY GROUPING SETS ((tenant, charge), (tenant, charge, project), (tenant, charge, team),
-    (tenant, charge, model), (tenant, charge, model_version), (tenant, charge, stage))
+    (tenant, charge, model), (tenant, charge, model_version), (tenant, charge, stage),
+    (tenant, charge, billing))
 ORDER BY tenant, charge, dimension, name
 SETTINGS force_grouping_standard_compatibility = 1`
+
+// Rows of the result of usesQuery that are of no dimension.
+const (
+	ofBilling = rating.Dimensions // of one billing period
+	ofAll     = rating.Dimensions + 1
+)
 
 // summed is a row of the result of usesQuery: a part of a charge, or all of it.
 type summed struct {
 	charge    rating.Charge
-	dimension rating.Dimension // Dimensions is all of the charge
+	dimension rating.Dimension // or ofBilling, or ofAll
 	rating.Part
 	first, last int64
 	here        bool // some of it counts in the billing period itself
@@ -261,40 +270,50 @@ func scanSummed(row scanner) (*summed, error) {
 	return u, nil
 }
 
-// uses visits what charges of a usage period have in a billing period. The parts of a charge come
+// uses returns what charges of a usage period have in a billing period. The parts of a charge come
 // before its sum, by dimension and name.
-func (s *Store) uses(ctx context.Context, usage lateSpan, billing span,
-	visit func(pipeline.PeriodKey, *rating.Use),
-) error {
+func (s *Store) uses(ctx context.Context, usage lateSpan, billing span) (
+	map[pipeline.PeriodKey][]rating.Use, error,
+) {
 	query := strings.NewReplacer(
 		"{tenants}", "tenant IN ("+usage.tenants+")", "{hours}", usage.condition(),
 		"{from}", fmt.Sprint(usage.from), "{until}", fmt.Sprint(usage.until),
 		"{billing}", quote(billing.period), "{usage}", quote(usage.period),
 	).Replace(usesQuery)
-	var parts [rating.Dimensions][]rating.Part
-	return s.each(ctx, query, func(row scanner) error {
+	found := make(map[pipeline.PeriodKey][]rating.Use)
+	here := make(map[pipeline.PeriodKey]bool)
+	var use rating.Use
+	err := s.each(ctx, query, func(row scanner) error {
 		u, err := scanSummed(row)
 		if err != nil {
 			return err
 		}
-		if u.dimension < rating.Dimensions {
+		switch {
+		case u.dimension == ofBilling:
+			if usage.period != billing.period {
+				use.Steps = append(use.Steps, rating.Step{Billing: u.Name, Quantity: u.Now})
+			}
+			return nil
+		case u.dimension < rating.Dimensions:
 			if u.Before.Sign() != 0 || u.Now.Sign() != 0 {
-				parts[u.dimension] = append(parts[u.dimension], u.Part)
+				use.Parts[u.dimension] = append(use.Parts[u.dimension], u.Part)
 			}
 			return nil
 		}
-		if u.here {
-			key := pipeline.PeriodKey{
-				Tenant: u.charge.Tenant, Contract: u.charge.Contract, Period: billing.period,
-			}
-			visit(key, &rating.Use{
-				Charge: u.charge, Before: u.Before, Now: u.Now, FirstDay: u.first, LastDay: u.last,
-				Parts: parts,
-			})
+		key := pipeline.PeriodKey{
+			Tenant: u.charge.Tenant, Contract: u.charge.Contract, Period: billing.period,
 		}
-		parts = [rating.Dimensions][]rating.Part{}
+		use.Charge, use.Before, use.Now, use.Elsewhere = u.charge, u.Before, u.Now, !u.here
+		use.FirstDay, use.LastDay = u.first, u.last
+		if u.here || usage.period != billing.period {
+			found[key], here[key] = append(found[key], use), here[key] || u.here
+		}
+		use = rating.Use{}
 		return nil
 	})
+	// Where nothing counts in the billing period after all, nobody asks for the others.
+	maps.DeleteFunc(found, func(key pipeline.PeriodKey, _ []rating.Use) bool { return !here[key] })
+	return found, err
 }
 
 // nanoOf reads a whole number of billionths.

@@ -2,6 +2,7 @@ package rating
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/suanpan/suanpan/pkg/metering"
@@ -23,7 +24,9 @@ const (
 // DimensionLabels are the labels of the dimensions; the project is none.
 var DimensionLabels = [Dimensions]string{"", "team", "model", "model_version", "stage"}
 
-// Use is what one charge has in the billing periods up to one, in which it has some.
+// Use is what one charge has in the billing periods up to one, in which it has some. With a charge
+// of an earlier period than the billing period come all others of its period: what a period was
+// charged follows from all of them.
 type Use struct {
 	Charge   Charge
 	Before   metering.Quantity // in earlier billing periods
@@ -31,6 +34,18 @@ type Use struct {
 	FirstDay int64             // local, of its seconds in the billing period
 	LastDay  int64
 	Parts    [Dimensions][]Part // each adds up to the whole; ascending by name
+	// Steps are what each billing period up to this one added, ascending; only of a charge of an
+	// earlier period.
+	Steps []Step
+	// Elsewhere: nothing of it counts in the billing period. It is there for its steps, and has no
+	// days.
+	Elsewhere bool
+}
+
+// Step is what a billing period added to a charge.
+type Step struct {
+	Billing  string
+	Quantity metering.Quantity
 }
 
 // Part is the part of a [Use] that one name of a dimension has. Name is "" for usage without one.
@@ -65,6 +80,17 @@ func (b byPeriod) until(period string) (before, now metering.Quantity) {
 		}
 	}
 	return before, now
+}
+
+// steps are what the periods up to one added, ascending.
+func (b byPeriod) steps(until string) []Step {
+	var steps []Step
+	for _, p := range slices.Sorted(maps.Keys(b)) {
+		if p <= until {
+			steps = append(steps, Step{p, b[p]})
+		}
+	}
+	return steps
 }
 
 // Accounts adds the rows up by tenant and contract, in this order.
@@ -155,15 +181,28 @@ func (a *Account) Periods() []string {
 	return slices.Compact(periods)
 }
 
-// Uses returns the charges that have usage in a billing period, in their order.
+// Uses returns the charges that have usage in a billing period, and what else [Use] tells of, in
+// their order.
 func (a *Account) Uses(billing string) []Use {
+	late := make(map[string]bool)
+	for charge, c := range a.charges {
+		if _, here := c.days[billing]; here && charge.Period < billing {
+			late[charge.Period] = true
+		}
+	}
 	var uses []Use
 	for charge, c := range a.charges {
-		days, ok := c.days[billing]
-		if !ok {
+		days, here := c.days[billing]
+		if !here && !late[charge.Period] {
 			continue
 		}
-		u := Use{Charge: charge, FirstDay: days[0], LastDay: days[1]}
+		u := Use{Charge: charge, FirstDay: days[0], LastDay: days[1], Elsewhere: !here}
+		if late[charge.Period] {
+			u.Steps = c.whole.steps(billing)
+		}
+		if !here && len(u.Steps) == 0 {
+			continue // of a later billing period
+		}
 		u.Before, u.Now = c.whole.until(billing)
 		for d := range Dimensions {
 			for name, q := range c.parts[d] {

@@ -1,21 +1,89 @@
 package audit
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 )
 
-// credit gives back what late events made cheaper: on the period's own invoice, then on those with
-// late lines of it, the one with most left first.
-func (b *biller) credit(usage period, sum *big.Rat, details []line) {
+// paidFor is what a period was charged before this one, and what its usage that was known by then
+// costs: within the limit of lateness as much as it costs, later never more than it costs nor more
+// than before.
+func (b *biller) paidFor(usage period) (paid, cost *big.Rat) {
+	charges := b.accounts[accountKey{b.tenant, b.contract}]
+	told := map[string]bool{} // billing periods that have usage of it
+	for c, byBilling := range charges {
+		for billing := range byBilling {
+			if c.period == usage && billing < b.period.String() {
+				told[billing] = true
+			}
+		}
+	}
+	_, ended, _ := b.cat.bounds(b.tenant, b.contract, usage)
+	paid, cost = new(big.Rat), new(big.Rat)
+	for month := usage; month.String() < b.period.String(); month = month.plus(1) {
+		if !told[month.String()] {
+			continue
+		}
+		cost = new(big.Rat)
+		for c, byBilling := range charges {
+			if c.period != usage || c.price.book.currency != b.currency {
+				continue
+			}
+			known := new(big.Rat)
+			for billing, p := range byBilling {
+				if billing <= month.String() {
+					known.Add(known, p.quantity)
+				}
+			}
+			cost.Add(cost, round12(c.cost(known)))
+		}
+		from, _, _ := b.cat.bounds(b.tenant, b.contract, month)
+		if from-ended <= lateDays*86400 || cost.Cmp(paid) < 0 {
+			paid = cost
+		}
+	}
+	return paid, cost
+}
+
+// notPaid is the remark about what became cheaper and was not paid.
+func (b *biller) notPaid(usage string, amount *big.Rat) string {
+	return fmt.Sprintf("Usage of %s worth %s %s was not charged, and is not given back.", usage,
+		b.round(amount).FloatString(b.digits), b.currency)
+}
+
+// scaled is the line with a part of its amounts.
+func (l line) scaled(part *big.Rat) line {
+	l.exact = round12(new(big.Rat).Mul(l.exact, part))
+	for d := range l.parts {
+		for _, s := range l.parts[d] {
+			s.exact.Mul(s.exact, part)
+		}
+	}
+	return l
+}
+
+// credit gives back what late events made cheaper, as far as it was paid: on the period's own
+// invoice, then on those with late lines of it, the one with most left first.
+func (b *biller) credit(usage period, sum, paid *big.Rat, details []line) {
+	cheaper := new(big.Rat).Neg(sum)
 	lines := make([]line, 0, len(details))
 	// The order is that of the late lines: by treatment.
 	for _, g := range gather(usage.String(), details) {
 		for _, d := range g.details {
-			lines = append(lines, d.negated())
+			line := d.negated()
+			if paid.Cmp(cheaper) < 0 {
+				line = line.scaled(new(big.Rat).Quo(paid, cheaper))
+			}
+			lines = append(lines, line)
 		}
 	}
-	amounts := remainders(b.round(new(big.Rat).Neg(sum)), exacts(lines), b.digits)
+	whole := new(big.Rat)
+	for _, exact := range exacts(lines) {
+		whole.Add(whole, exact)
+	}
+	amounts := remainders(b.round(whole), exacts(lines), b.digits)
+	told := paid.Cmp(cheaper) >= 0
 	done := map[*document]bool{}
 	for len(lines) > 0 {
 		on := b.billedFor(usage, done)
@@ -41,6 +109,10 @@ func (b *biller) credit(usage period, sum *big.Rat, details []line) {
 					r.tax.Sub(r.tax, note.taxes[i].tax)
 				}
 			}
+		}
+		if !told {
+			note.remarks = append(note.remarks, b.notPaid(usage.String(), minus(cheaper, paid)))
+			told = true
 		}
 		b.made = append(b.made, note)
 		lines, amounts = over, overAmounts

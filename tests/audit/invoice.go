@@ -149,9 +149,9 @@ func (b *biller) bill(charges []charge, empty bool, seller *seller) {
 	lines := b.lines(inPeriod[b.period.String()])
 	wanted := empty || len(lines) > 0
 	type credit struct {
-		period period
-		sum    *big.Rat
-		lines  []line
+		period    period
+		sum, paid *big.Rat // what became cheaper, and what of it was paid
+		lines     []line
 	}
 	var credits []credit
 	lateSum := new(big.Rat)
@@ -168,7 +168,13 @@ func (b *biller) bill(charges []charge, empty bool, seller *seller) {
 		_, ended, _ := b.cat.bounds(b.tenant, b.contract, usage)
 		switch {
 		case sum.Sign() < 0:
-			credits = append(credits, credit{usage, sum, details})
+			paid, cost := b.paidFor(usage)
+			back := minus(paid, new(big.Rat).Add(cost, sum))
+			if back.Sign() > 0 {
+				credits = append(credits, credit{usage, sum, back, details})
+			} else {
+				invoice.remarks = append(invoice.remarks, b.notPaid(name, new(big.Rat).Neg(sum)))
+			}
 		case sum.Sign() > 0 && b.from-ended > lateDays*86400:
 			invoice.remarks = append(invoice.remarks, fmt.Sprintf("Usage of %s worth %s %s came more "+
 				"than %d days after that period and is not charged.", name,
@@ -183,7 +189,7 @@ func (b *biller) bill(charges []charge, empty bool, seller *seller) {
 		b.made = append(b.made, invoice)
 	}
 	for _, c := range credits {
-		b.credit(c.period, c.sum, c.lines)
+		b.credit(c.period, c.sum, c.paid, c.lines)
 	}
 }
 
