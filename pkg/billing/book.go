@@ -11,14 +11,15 @@ import (
 // Entry is a document in its newest state.
 type Entry struct {
 	Document
-	ID     string // see [Document.ID]
-	Status Status
-	Why    []string  // it is held
-	By     string    // who released or voided it, or made the credit note
-	Reason string    // that person's
-	At     time.Time // when the log had the newest state
-	Offset int64     // in the billing topic, of the newest state
-	Place  int64     // orders the documents as they were decided on
+	ID      string // see [Document.ID]
+	Status  Status
+	Why     []string  // it is held
+	By      string    // who released or voided it, or made the credit note
+	Reason  string    // that person's
+	At      time.Time // when the log had the newest state
+	Offset  int64     // in the billing topic, of the newest state
+	Decided int64     // in the billing topic, of the decision that made it
+	Place   int64     // orders the documents as they were decided on
 }
 
 // Book reads the billing log: it says which documents there are, and gives numbers. All who read
@@ -148,7 +149,7 @@ func (b *Book) add(d *Drafted, offset int64, at time.Time) Entry {
 	k := &known{status: Held, terms: d.Terms}
 	entry := Entry{
 		Document: d.Document, ID: d.Document.ID(), Status: Held, Why: d.Held, By: d.By,
-		Reason: d.Reason, At: at, Offset: offset, Place: b.place,
+		Reason: d.Reason, At: at, Offset: offset, Decided: offset, Place: b.place,
 	}
 	b.known[entry.ID] = k
 	if d.Type == Invoice {

@@ -259,13 +259,13 @@ func TestDocuments(t *testing.T) {
 			TaxTotal: "0.60", Total: "10.60", Due: "10.60", UnroundedTotal: "10.001000000000",
 			Notes: []string{}, Taxes: []billing.Tax{}, Prepaid: []billing.Paid{},
 		},
-		Status: billing.Held, Why: []string{"it is large", "and odd"}, Place: 1, Offset: 7,
+		Status: billing.Held, Why: []string{"it is large", "and odd"}, Place: 1, Offset: 7, Decided: 7,
 		At: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
 	}
 	invoice.ID = invoice.Document.ID()
 	note := invoice
 	note.Type, note.Number, note.Status = billing.CreditNote, "CN-1", billing.Issued
-	note.Place, note.Why = 2, nil
+	note.Place, note.Why, note.Offset, note.Decided = 2, nil, 8, 8
 	note.Cites = &billing.Citation{Key: invoice.ID, ID: "c1"}
 	note.ID = note.Document.ID()
 	issued := invoice
@@ -310,8 +310,25 @@ func TestDocuments(t *testing.T) {
 	held.ID = held.Document.ID()
 	voided := held
 	voided.Period, voided.Status, voided.Why, voided.Reason = "2026-03", billing.Voided, nil, "wrong"
-	voided.ID = voided.Document.ID()
+	voided.ID, voided.Decided, voided.Offset = voided.Document.ID(), 10, 12
 	write(held, voided)
+	before := func(offset int64, want string) {
+		t.Helper()
+		var ids []string
+		err := s.DocumentsBefore(t.Context(), "acme", offset, func(d *billing.Document) error {
+			ids = append(ids, d.ID())
+			return nil
+		})
+		slices.Sort(ids) // those of one place come in no order
+		if got := strings.Join(ids, " "); err != nil || got != want {
+			t.Errorf("before %d there were %s, %v, want %s", offset, got, err, want)
+		}
+	}
+	before(7, "")
+	before(8, "acme,,CNY,2026-01 acme,,CNY,2026-02")
+	before(9, "acme,,CNY,2026-01 acme,,CNY,2026-01,c1 acme,,CNY,2026-02")
+	before(11, "acme,,CNY,2026-01 acme,,CNY,2026-01,c1 acme,,CNY,2026-02 acme,,CNY,2026-03")
+	before(12, "acme,,CNY,2026-01 acme,,CNY,2026-01,c1 acme,,CNY,2026-02")
 	var kept []string
 	if err := s.Documents(t.Context(), []string{"acme", "blue"}, func(d *billing.Document) error {
 		text, err := documentText(d)

@@ -64,6 +64,7 @@ func (s *Store) WriteDocuments(ctx context.Context, entries []billing.Entry) err
 			columnOf(entries, func(e *entry) time.Time { return e.At }),
 		},
 		field{"offset", "Int64", columnOf(entries, func(e *entry) int64 { return e.Offset })},
+		field{"decided", "Int64", columnOf(entries, func(e *entry) int64 { return e.Decided })},
 		field{"place", "Int64", columnOf(entries, func(e *entry) int64 { return e.Place })},
 		field{"version", "UInt64", columnOf(entries, func(e *entry) uint64 { return uint64(e.Offset) })})
 }
@@ -107,13 +108,13 @@ func (s *Store) Entries(ctx context.Context, filter EntryFilter, visit func(*bil
 }
 
 func (s *Store) entries(ctx context.Context, where string, visit func(*billing.Entry) error) error {
-	query := `SELECT document, status, why, by, reason, at, offset, place FROM documents FINAL
+	query := `SELECT document, status, why, by, reason, at, offset, decided, place FROM documents FINAL
 		WHERE ` + where + ` ORDER BY tenant, place`
 	err := s.each(ctx, query, func(row scanner) error {
 		var e billing.Entry
 		var text, status string
 		if err := row.Scan(&text, &status, &e.Why, &e.By, &e.Reason, &e.At, &e.Offset,
-			&e.Place); err != nil {
+			&e.Decided, &e.Place); err != nil {
 			return err
 		}
 		if err := json.Unmarshal([]byte(text), &e.Document); err != nil {
@@ -144,6 +145,16 @@ func (s *Store) Documents(ctx context.Context, tenants []string,
 		}
 	}
 	return nil
+}
+
+// DocumentsBefore visits the documents of a tenant that counted when the log had a position, in the
+// order in which they were decided on: those that were voided since as well.
+func (s *Store) DocumentsBefore(ctx context.Context, tenant string, offset int64,
+	visit func(d *billing.Document) error,
+) error {
+	where := fmt.Sprintf("tenant = %s AND decided < %d AND (status != 'voided' OR offset > %[2]d)",
+		quote(tenant), offset)
+	return s.entries(ctx, where, func(e *billing.Entry) error { return visit(&e.Document) })
 }
 
 // Issued counts the documents that have a number.

@@ -19,16 +19,18 @@ import (
 // office is a world in memory for billers: a usage log that is rated at once, a billing log, and a
 // store. Its requests can be made to fail, by name.
 type office struct {
-	t       *testing.T
-	prices  *Prices
-	rater   *rating.Rater
-	ledger  *rating.Ledger
-	usage   int64 // records of the log
-	billing []Record
-	entries map[string]billing.Entry
-	doubts  map[PeriodKey]Doubts
-	fails   map[string]error
-	now     time.Time
+	t         *testing.T
+	prices    *Prices
+	documents *topic
+	rater     *rating.Rater
+	ledger    *rating.Ledger
+	usage     int64 // records of the log
+	archive   []Record
+	billing   []Record
+	entries   map[string]billing.Entry
+	doubts    map[PeriodKey]Doubts
+	fails     map[string]error
+	now       time.Time
 }
 
 const sellerText = `{"kind":"Seller","name":"cloud","legal_name":"Cloud Ltd","timezone":"UTC",` +
@@ -43,7 +45,8 @@ func openOffice(t *testing.T) *office {
 		t.Fatal(prices.Ignored[0].Why)
 	}
 	return &office{
-		t: t, prices: prices, rater: rating.NewRater(prices.Catalog, nil), ledger: rating.NewLedger(),
+		t: t, prices: prices, documents: documents, rater: rating.NewRater(prices.Catalog, nil),
+		ledger:  rating.NewLedger(),
 		entries: make(map[string]billing.Entry), doubts: make(map[PeriodKey]Doubts),
 		fails: make(map[string]error), now: noon,
 	}
@@ -67,6 +70,7 @@ func (o *office) rate(value []byte) {
 	if why != nil {
 		o.t.Fatalf("%s: %s", why, value)
 	}
+	o.archive = append(o.archive, Record{Offset: o.usage, Time: o.now, Value: value})
 	o.usage++
 	changes := o.rater.Drain()
 	o.ledger.Apply(&changes)
@@ -166,6 +170,41 @@ func (o *office) Documents(_ context.Context, tenants []string,
 		}
 	}
 	return o.fails["documents"]
+}
+
+func (o *office) DocumentsBefore(_ context.Context, tenant string, offset int64,
+	visit func(*billing.Document) error,
+) error {
+	var all []billing.Entry
+	for _, e := range o.entries {
+		if e.Tenant == tenant && e.Decided < offset && (e.Status != billing.Voided || e.Offset > offset) {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b billing.Entry) int { return cmp.Compare(a.Place, b.Place) })
+	for i := range all {
+		if err := visit(&all[i].Document); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *office) Archived(_ context.Context, _ string, _ int, until int64,
+	visit func(Record) error,
+) error {
+	for _, r := range o.archive[:until] {
+		if err := visit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *office) Refused(context.Context, int, int64) (map[int64]bool, error) { return nil, nil }
+
+func (o *office) Find(_ context.Context, need *rating.Need) (*rating.Known, error) {
+	return o.ledger.Find(need), nil
 }
 
 func (o *office) WriteDocuments(_ context.Context, entries []Document) error {
@@ -362,6 +401,42 @@ func TestBiller_deadLettersHoldBackForDays(t *testing.T) {
 		!strings.Contains(entry.Notes[0], "3 usage events") {
 		t.Errorf("after five days the document is %s with the notes %q", entry.Status, entry.Notes)
 	}
+}
+
+// A draft that is voided gives back what it took of a balance. Documents that were made before that
+// are checked by what was known then.
+func TestVerify_draftVoidedSince(t *testing.T) {
+	o := openOffice(t)
+	o.documents.put(noon.Add(-time.Hour), `{"kind":"Grant","name":"topup","tenant":"acme",`+
+		`"amount":"1.5","currency":"USD","source":"paid","effective_from":"2026-01-05T12:00:00Z"}`,
+		Header{HeaderBatch, []byte("grant")})
+	o.now = at(t, "2026-03-03T00:00:00Z")
+	o.minutes("acme", "2026-01-05T11:00:00Z", 60)
+	o.minutes("acme", "2026-02-05T11:00:00Z", 60)
+	o.doubts[PeriodKey{Tenant: "acme", Period: "2026-01"}] = Doubts{Overlaps: []string{"l"}}
+	b := o.biller()
+	o.settle(b)
+	f := func(what, documents string) {
+		t.Helper()
+		if got := o.list(); got != documents {
+			t.Fatalf("%s: the documents are\n%s\nwant\n%s", what, got, documents)
+		}
+		entry := o.entries["acme,,USD,2026-02"]
+		if len(entry.Prepaid) != 0 {
+			t.Errorf("%s: February took %v of what January has", what, entry.Prepaid)
+		}
+		report, err := NewVerifier(o, o.prices, 60).Verify(t.Context(), &entry)
+		if err != nil || len(report.Differences) > 0 || report.Rows == 0 {
+			t.Errorf("%s: %+v, %v", what, report, err)
+		}
+	}
+	f("held", "acme,,USD,2026-01 held - 2.00\nacme,,USD,2026-02 issued INV-2026-1 2.00")
+	record := &billing.Record{Void: &billing.Act{ID: "acme,,USD,2026-01", By: "ann", Reason: "x"}}
+	value, err := record.Encode("/test")
+	must(t, err)
+	must(t, o.Append(t.Context(), Record{Topic: schemas.TopicBilling, Value: value}))
+	o.settle(b)
+	f("voided", "acme,,USD,2026-01 voided - 2.00\nacme,,USD,2026-02 issued INV-2026-1 2.00")
 }
 
 func TestBiller_stopsAtAShortLog(t *testing.T) {

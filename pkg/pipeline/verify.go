@@ -18,6 +18,10 @@ type Evidence interface {
 	// before that offset.
 	Archived(ctx context.Context, tenant string, partition int, until int64,
 		visit func(Record) error) error
+	// DocumentsBefore visits the documents of a tenant that counted when the billing log had an
+	// offset, in the order in which they were decided on: those that were voided since as well.
+	DocumentsBefore(ctx context.Context, tenant string, offset int64,
+		visit func(*billing.Document) error) error
 	// Refused returns the offsets of a usage partition below one that are dead letters.
 	Refused(ctx context.Context, partition int, until int64) (map[int64]bool, error)
 	// Find returns all that there is of a need.
@@ -215,14 +219,7 @@ func (v *verification) compareRows(ctx context.Context) error {
 // before.
 func (v *verification) compareDocument(ctx context.Context) error {
 	history := billing.NewHistory()
-	done := false
-	err := v.store.Documents(ctx, []string{v.doc.Tenant}, func(d *billing.Document) error {
-		done = done || d.ID() == v.doc.ID()
-		if done || d.Type == billing.CreditNote && d.Proof.Rows == 0 && d.Period >= v.doc.Period {
-			return nil
-		}
-		return history.Add(d)
-	})
+	err := v.store.DocumentsBefore(ctx, v.doc.Tenant, v.entry.Decided, history.Add)
 	if err != nil {
 		return fmt.Errorf("read earlier documents: %w", err)
 	}

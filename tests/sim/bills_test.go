@@ -245,6 +245,23 @@ func (b bills) Documents(_ context.Context, tenants []string,
 	return nil
 }
 
+func (b bills) DocumentsBefore(_ context.Context, tenant string, offset int64,
+	visit func(*billing.Document) error,
+) error {
+	if err := b.n.read(20); err != nil {
+		return err
+	}
+	for _, e := range b.s.counted(tenant) {
+		if e.Decided >= offset || e.Status == billing.Voided && e.Offset <= offset {
+			continue
+		}
+		if err := visit(&e.Document); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // WriteDocuments writes all or none: they are one insert into one partition.
 func (b bills) WriteDocuments(_ context.Context, entries []pipeline.Document) error {
 	entries = slices.Clone(entries)

@@ -76,8 +76,9 @@ func (w *world) newBiller() {
 		}
 		n.background(func() {
 			report, err := biller.Step(ctx, now)
+			// What dead letters hold back has later periods and other contracts wait with it.
 			w.months.idle[n] = err == nil && !report.More && report.Closed+report.Decided == 0 &&
-				report.Left == report.Waiting
+				(report.Left == 0 || report.Waiting > 0)
 			if err != nil {
 				n.errors++
 				w.event("%s: %v", n.name, err)

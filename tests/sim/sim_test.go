@@ -245,8 +245,9 @@ func (w *world) drain() {
 			return
 		}
 	}
-	w.fail("no progress: after %d turns without faults %v of %v is rated, %v archived", maxDrain,
-		w.raters.committed, w.ends(), w.archives.committed)
+	w.fail("no progress: after %d turns without faults %v of %v is rated, %v archived; %d things are "+
+		"under way; billers idle: %v", maxDrain, w.raters.committed, w.ends(), w.archives.committed,
+		len(w.timers), w.billed())
 }
 
 func (w *world) ends() (ends [partitions]int64) {

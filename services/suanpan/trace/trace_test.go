@@ -241,7 +241,7 @@ func TestExample_ratesTheFleetWithoutRejections(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range documents {
-		if !d.Set {
+		if !d.Set && d.Kind != "Budget" { // a budget may begin after the usage it counts
 			t.Errorf("%s has no effective_from: it could not be applied before past usage", d.ID())
 		}
 	}
