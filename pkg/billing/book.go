@@ -28,8 +28,10 @@ type Book struct {
 	decided map[rating.PeriodKey]bool
 	known   map[string]*known // by document ID
 	numbers map[series]int64
+	acts    map[string]int64 // offsets of what persons did last, by tenant
 	issued  int64
 	place   int64
+	end     int64
 }
 
 // known is what a book keeps of a document.
@@ -38,6 +40,7 @@ type known struct {
 	number    string
 	issueDate string
 	left      money.Amount // of an invoice: what can still be given back
+	credits   int          // of an invoice: credit notes that cite it, without voided ones
 	entry     *Entry       // of a held draft
 	terms     Terms        // of a held draft
 }
@@ -52,9 +55,12 @@ type series struct {
 func NewBook() *Book {
 	return &Book{
 		decided: make(map[rating.PeriodKey]bool), known: make(map[string]*known),
-		numbers: make(map[series]int64),
+		numbers: make(map[series]int64), acts: make(map[string]int64),
 	}
 }
+
+// End is the end of the log as far as the book has read it.
+func (b *Book) End() int64 { return b.end }
 
 // Decided reports whether the documents of a closed period were decided on.
 func (b *Book) Decided(k rating.PeriodKey) bool { return b.decided[k] }
@@ -75,21 +81,26 @@ func (b *Book) Status(id string) (Status, bool) {
 // and changes nothing, where the record must be ignored: it repeats a decision, or was made before
 // its sender knew of another.
 func (b *Book) Apply(offset int64, at time.Time, value []byte) ([]Entry, error) {
+	b.end = offset + 1
 	r, err := ParseRecord(value)
 	if err != nil {
 		return nil, err
 	}
+	var entries []Entry
 	switch {
 	case r.Decision != nil:
 		return b.decide(r.Decision, offset, at)
 	case r.Credit != nil:
-		return b.credit(r.Credit, offset, at)
+		entries, err = b.credit(r.Credit, offset, at)
 	case r.Release != nil:
-		return b.release(r.Release, offset, at)
+		entries, err = b.release(r.Release, offset, at)
 	case r.Void != nil:
-		return b.void(r.Void, offset, at)
+		entries, err = b.void(r.Void, offset, at)
 	}
-	return nil, nil // of others, such as alerts
+	for i := range entries {
+		b.acts[entries[i].Tenant] = offset
+	}
+	return entries, err // none of others, such as alerts
 }
 
 func (b *Book) decide(d *Decision, offset int64, at time.Time) ([]Entry, error) {
@@ -97,6 +108,10 @@ func (b *Book) decide(d *Decision, offset int64, at time.Time) ([]Entry, error) 
 	if b.decided[key] {
 		return nil, fmt.Errorf("period %s of tenant %s, contract %q, was decided on before", d.Period,
 			d.Tenant, d.Contract)
+	}
+	if act, ok := b.acts[d.Tenant]; ok && d.Known > 0 && act >= d.Known {
+		return nil, fmt.Errorf("period %s of tenant %s was decided on before its sender knew what a "+
+			"person did at %d", d.Period, d.Tenant, act)
 	}
 	own := make(map[string]money.Amount) // what is left of invoices, with this very decision
 	seen := make(map[string]bool)
@@ -157,6 +172,7 @@ func (b *Book) add(d *Drafted, offset int64, at time.Time) Entry {
 	} else {
 		cited := b.known[d.Key().String()]
 		cited.left = cited.left.Sub(parse(d.Total))
+		cited.credits++
 		if cited.status == Held && len(entry.Why) == 0 {
 			entry.Why = []string{"its invoice is held"}
 		}
@@ -250,9 +266,14 @@ func (b *Book) void(a *Act, offset int64, at time.Time) ([]Entry, error) {
 		return nil, err
 	}
 	entry := *k.entry
+	if k.credits > 0 {
+		return nil, fmt.Errorf("document %s is cited by %d credit notes: void these first", a.ID,
+			k.credits)
+	}
 	if entry.Type == CreditNote {
 		cited := b.known[entry.Key().String()]
 		cited.left = cited.left.Add(parse(entry.Total))
+		cited.credits--
 	}
 	entry.Status, entry.By, entry.Reason, entry.At, entry.Offset = Voided, a.By, a.Reason, at, offset
 	k.status, k.entry = Voided, nil

@@ -240,6 +240,79 @@ func TestBook_refusesWhatIsNotSound(t *testing.T) {
 	})
 }
 
+// apply applies a record to a book, and returns the statuses of what it changed.
+func apply(t *testing.T, b *Book, offset int64, r *Record) (string, error) {
+	t.Helper()
+	text, err := r.Encode("/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := b.Apply(offset, bookDay, text)
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.ID+" "+string(e.Status))
+	}
+	return strings.Join(out, ", "), err
+}
+
+func heldInvoice(period string, known int64) *Record {
+	return &Record{Decision: &Decision{
+		Tenant: "acme", Period: period, Known: known, Documents: []Drafted{{
+			Document: *plainInvoice("acme", period, 100, 200), Terms: Terms{Series: "INV"},
+			Held: []string{"it is odd"},
+		}},
+	}}
+}
+
+// A history that has a credit note must have its invoice.
+func TestBook_voidsNoInvoiceThatIsCited(t *testing.T) {
+	book, history := NewBook(), NewHistory()
+	invoice := heldInvoice("2026-01", 0)
+	f := func(offset int64, r *Record, want, wantErr string) {
+		t.Helper()
+		got, err := apply(t, book, offset, r)
+		if got != want || (err == nil) != (wantErr == "") || err != nil &&
+			!strings.Contains(err.Error(), wantErr) {
+			t.Errorf("record %d: %q, %v, want %q, %q", offset, got, err, want, wantErr)
+		}
+	}
+	f(0, invoice, "acme,,EUR,2026-01 held", "")
+	doc := &invoice.Decision.Documents[0].Document
+	if err := history.Add(doc); err != nil {
+		t.Fatal(err)
+	}
+	amount := money.MustParse("1")
+	note, err := Credit(history, CreditRequest{Key: doc.Key(), Reason: "r", ID: "c", Amount: &amount})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(1, &Record{Credit: &Drafted{Document: *note}}, "acme,,EUR,2026-01,c held", "")
+	f(2, &Record{Void: &Act{ID: doc.ID()}}, "", "cited by 1 credit notes")
+	f(3, &Record{Void: &Act{ID: note.ID()}}, "acme,,EUR,2026-01,c voided", "")
+	f(4, &Record{Void: &Act{ID: doc.ID()}}, "acme,,EUR,2026-01 voided", "")
+}
+
+// A decision rests on what was billed before: it does not count if a person changed that meanwhile.
+func TestBook_ignoresDecisionsThatDoNotKnowWhatPersonsDid(t *testing.T) {
+	book := NewBook()
+	f := func(offset int64, r *Record, want string) {
+		t.Helper()
+		if got, err := apply(t, book, offset, r); got != want || (err != nil) != (want == "") {
+			t.Errorf("record %d: %q, %v, want %q", offset, got, err, want)
+		}
+	}
+	f(0, heldInvoice("2026-01", 0), "acme,,EUR,2026-01 held")
+	f(1, heldInvoice("2026-02", 1), "acme,,EUR,2026-02 held")
+	f(2, &Record{Void: &Act{ID: "acme,,EUR,2026-01"}}, "acme,,EUR,2026-01 voided")
+	f(3, heldInvoice("2026-03", 2), "")
+	f(4, heldInvoice("2026-03", 3), "acme,,EUR,2026-03 held")
+	f(5, &Record{Void: &Act{ID: "nobody's"}}, "")
+	f(6, heldInvoice("2026-04", 5), "acme,,EUR,2026-04 held")
+	if book.End() != 7 {
+		t.Errorf("the book ends at %d", book.End())
+	}
+}
+
 // FuzzBook applies what is no record, and what almost is one.
 func FuzzBook(f *testing.F) {
 	d := plainInvoice("acme", "2026-01", 100, 250)

@@ -27,6 +27,10 @@ type Decision struct {
 	Contract  string    `json:"contract"`
 	Period    string    `json:"period"`
 	Documents []Drafted `json:"documents"`
+	// Known is the end of the billing log that the sender had read; 0 is not said. What a person did
+	// with a document of the tenant after it makes the decision count for nothing: the balances and
+	// the invoices that it rests on are not what they were.
+	Known int64 `json:"known,omitempty"`
 }
 
 // Drafted is a draft on its way to be issued.

@@ -120,7 +120,7 @@ func (b *Biller) decideBatch(ctx context.Context, keys []PeriodKey, closes ratin
 		key := PeriodKey{Tenant: c.Tenant, Contract: c.Contract, Period: c.Period}
 		decision := &billing.Decision{
 			Tenant: c.Tenant, Contract: c.Contract, Period: c.Period,
-			Documents: billing.Decide(c, drafts, doubts[key].Overlaps),
+			Documents: billing.Decide(c, drafts, doubts[key].Overlaps), Known: b.book.End(),
 		}
 		if n := doubts[key].DeadLetters; n > 0 {
 			note := fmt.Sprintf("%d usage events of the period could not be rated.", n)

@@ -335,6 +335,13 @@ func (d *desk) act(cmd *cobra.Command, name string, act actFlags,
 	if err := d.append(ctx, entry.Tenant, r); err != nil {
 		return err
 	}
+	if entry, err = entryNamed(ctx, d.rows, entry.ID); err != nil {
+		return err
+	}
+	if entry.Status == billing.Held {
+		return fmt.Errorf("document %s is still held: a credit note is issued after its invoice, and an "+
+			"invoice is voided after the credit notes that cite it", entry.ID)
+	}
 	return d.print(cmd, entry.ID)
 }
 

@@ -53,6 +53,9 @@ func (f *fleet) catalog(duration time.Duration) {
 		publish(before, "first", fmt.Sprintf(`{"kind":"Seller","name":"cloud","legal_name":"Cloud Ltd",`+
 			`"timezone":"Asia/Tokyo","effective_from":%q}`, stamp(past)))
 	}
+	if w.months != nil {
+		f.money(publish, past, before)
+	}
 	for _, t := range tenants {
 		publish(before.Add(2*time.Second), "first", fmt.Sprintf(
 			`{"kind":"Tenant","name":%q,"price_book":"public","effective_from":%q}`, t, stamp(past)))
@@ -86,6 +89,22 @@ func (f *fleet) catalog(duration time.Duration) {
 	publish(w.start.Add(w.between(0, duration/2)), "new", fmt.Sprintf(
 		`{"kind":"Tenant","name":%q,"price_book":"public","effective_from":%q}`, newcomer, stamp(past)))
 	publish(w.start.Add(duration/4), "bad", `{"kind":"PriceBook"`)
+}
+
+// money has tenants taxed, and some of them have money in advance.
+func (f *fleet) money(publish func(time.Time, string, string), past, before time.Time) {
+	publish(before, "first", fmt.Sprintf(`{"kind":"TaxRule","name":"vat","category":"S","rate":"7.5",`+
+		`"effective_from":%q}`, stamp(past)))
+	from := before.Add(time.Duration(f.longest+1) * time.Second)
+	for i, t := range tenants {
+		source := []string{"paid", "promo"}[f.w.rng.IntN(2)]
+		if source == "promo" { // what a gift paid is not given back
+			f.w.months.given[t] = true
+		}
+		publish(before, "first", fmt.Sprintf(`{"kind":"Grant","name":"grant-%d","tenant":%q,`+
+			`"amount":"%d.35","currency":"USD","source":%q,"effective_from":%q}`, i, t,
+			f.w.rng.IntN(40), source, stamp(from)))
+	}
 }
 
 // market has spot prices published: in time, too late, or wrong.
@@ -151,7 +170,7 @@ func effective(records []pipeline.Record, longest int64) (texts []string, ignore
 		if err != nil {
 			panic("BUG: " + err.Error())
 		}
-		may := p.Kind != "Contract" && (!seen || first == p.batch)
+		may := p.Kind != "Contract" && p.Kind != "Grant" && (!seen || first == p.batch)
 		if !may && from.Unix() < r.Time.Unix()+longest {
 			ignored++
 			continue

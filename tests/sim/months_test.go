@@ -21,7 +21,7 @@ var ends = []string{
 type months struct {
 	grace   time.Duration
 	idle    map[*node]bool  // the last step of a biller found nothing to do
-	given   map[string]bool // tenants that a person gave something back
+	given   map[string]bool // tenants that a person gave something back, or voided a draft of
 	rerates bool            // some usage is priced anew
 }
 
@@ -126,6 +126,9 @@ func (w *world) goOn(c raterConfig) {
 			}
 			if w.chance(700) {
 				w.at(w.now.Add(w.between(0, 9*time.Minute)), w.giveBack)
+			}
+			for range w.rng.IntN(4) {
+				w.at(w.now.Add(w.between(0, 9*time.Minute)), w.decideHeld)
 			}
 			for until := w.now.Add(10 * time.Minute); w.now.Before(until) || w.fleet.pending > 0; {
 				w.advance(w.pace())

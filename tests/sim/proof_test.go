@@ -12,39 +12,72 @@ import (
 	"github.com/suanpan/suanpan/schemas"
 )
 
+// booked are the documents that the billing log has.
+func (w *world) booked() entries {
+	book, all := billing.NewBook(), make(entries)
+	for _, r := range w.log.billing {
+		made, err := book.Apply(r.Offset, r.Time, r.Value)
+		if err != nil {
+			continue // it is ignored
+		}
+		for _, e := range made {
+			all[e.ID] = e
+		}
+	}
+	return all
+}
+
+// decideHeld has a person release or void a document that is held.
+func (w *world) decideHeld() {
+	all := w.booked()
+	var held []string
+	for _, id := range sorted(all) {
+		if all[id].Status == billing.Held {
+			held = append(held, id)
+		}
+	}
+	if len(held) == 0 {
+		return
+	}
+	act := &billing.Act{ID: held[w.rng.IntN(len(held))], By: "ann", Reason: "looked at"}
+	record := &billing.Record{Release: act}
+	if w.rng.IntN(2) == 0 {
+		record = &billing.Record{Void: act}
+		w.months.given[all[act.ID].Tenant] = true
+	}
+	value, err := record.Encode("/person")
+	if err != nil {
+		w.fail("encode act: %v", err)
+		return
+	}
+	w.event("a person judges: %s", value)
+	w.met("judged by a person")
+	w.log.append(pipeline.Record{
+		Topic: schemas.TopicBilling, Key: []byte(all[act.ID].Tenant), Value: value,
+	}, 0)
+}
+
 // giveBack is a person who gives some or all of an invoice back.
 func (w *world) giveBack() {
-	book := billing.NewBook()
-	histories := make(map[string]*billing.History)
+	all := w.booked()
 	var issued []billing.Entry
-	for _, r := range w.log.billing {
-		entries, err := book.Apply(r.Offset, r.Time, r.Value)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			if histories[e.Tenant] == nil {
-				histories[e.Tenant] = billing.NewHistory()
-			}
-			if err := histories[e.Tenant].Add(&e.Document); err != nil {
-				w.fail("add %s to the history: %v", e.ID, err)
-			}
-			if e.Type == billing.Invoice && e.Status == billing.Issued {
-				issued = append(issued, e)
-			}
+	for _, id := range sorted(all) {
+		if e := all[id]; e.Type == billing.Invoice && e.Status == billing.Issued {
+			issued = append(issued, e)
 		}
 	}
 	if len(issued) == 0 {
 		return
 	}
 	e := issued[w.rng.IntN(len(issued))]
+	history := all.history(w, e.Tenant)
 	request := billing.CreditRequest{
 		Key: e.Key(), ID: fmt.Sprintf("person-%d", len(w.log.billing)), Reason: "goodwill",
 	}
-	if left := histories[e.Tenant].Remaining(e.Key()); w.chance(500) && left.Sign() > 0 {
+	if left := history.Remaining(e.Key()); w.chance(500) && left.Sign() > 0 {
 		request.Amount = &left
 	}
-	note, err := billing.Credit(histories[e.Tenant], request)
+	note, err := billing.Credit(history, request)
 	if err != nil {
 		return // nothing is left of it
 	}

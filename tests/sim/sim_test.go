@@ -322,7 +322,8 @@ var mustMeet = []string{
 	"letter future", "letter misrouted", "letter price_mismatch",
 	"document invoice", "document credit_note", "period decided", "decision ignored",
 	"insert documents late", "insert closes fails", "re-rating",
-	"credit by a person", "credit of late events", "verified credit_note", "changed cell",
+	"credit by a person", "judged by a person", "credit of late events", "verified credit_note",
+	"changed cell",
 }
 
 // TestPlantedBugs holds the simulator against bugs that it must find.
