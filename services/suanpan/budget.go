@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -92,12 +93,13 @@ func printStandings(out io.Writer, all []alert.BudgetStatus, asJSON bool) error 
 	}
 	for i := range all {
 		b := &all[i]
+		digits := digitsOf(b.Currency)
 		s := standing{
 			Budget: b.Name, Tenant: b.Tenant, Period: b.Period, Currency: b.Currency,
 			Spend:    b.Spend.Round(money.Scale, money.HalfUp).String(),
 			Amount:   b.Amount.String(),
 			Share:    b.Share().String(),
-			Forecast: b.Forecast.Round(2, money.HalfUp).Fixed(2),
+			Forecast: b.Forecast.Round(digits, money.HalfUp).Fixed(digits),
 		}
 		if b.Reaches != 0 {
 			s.Reaches = time.Unix(b.Reaches, 0).UTC().Format(time.RFC3339)
@@ -108,11 +110,20 @@ func printStandings(out io.Writer, all []alert.BudgetStatus, asJSON bool) error 
 			}
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s %s\t%s\t%s\t%s\n", s.Budget, s.Tenant, s.Period,
-			b.Spend.Round(2, money.HalfUp).Fixed(2), s.Amount, s.Currency, s.Share, s.Forecast,
+		share := b.Share().MulInt(big.NewInt(100)).Round(1, money.HalfUp).Fixed(1)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s %s\t%s %%\t%s\t%s\n", s.Budget, s.Tenant, s.Period,
+			b.Spend.Round(digits, money.HalfUp).Fixed(digits), s.Amount, s.Currency, share, s.Forecast,
 			orDash(s.Reaches))
 	}
 	return table.Flush()
+}
+
+// digitsOf is how many decimals amounts of a currency are shown with.
+func digitsOf(currency string) int {
+	if digits, ok := money.Digits(currency); ok {
+		return digits
+	}
+	return 2
 }
 
 // rule is a budget as it is printed.
