@@ -10,7 +10,9 @@ import (
 )
 
 func TestPrintStandings(t *testing.T) {
-	standing := func(name, currency, spend, amount, forecast string, reaches int64) alert.BudgetStatus {
+	standing := func(name, currency, spend, amount, forecast string,
+		reaches int64,
+	) alert.BudgetStatus {
 		return alert.BudgetStatus{
 			Budget: &catalog.Budget{
 				Name: name, Tenant: "acme", Currency: currency, Amount: money.MustParse(amount),
