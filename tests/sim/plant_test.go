@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ var monthBugs = map[string]string{
 	"draft early":       "periods are drafted when their close is in the log, before it is recorded",
 	"second decision":   "of two decisions on a period the second counts",
 	"wall clock":        "documents are dated by the biller's clock, not by the log",
+	"stale decision":    "a decision counts that does not know what a person did before it",
 	"recount":           "a biller that restarts takes its last documents for written",
 }
 
@@ -123,6 +125,9 @@ func (b *buggyBills) Written(ctx context.Context) (int64, error) {
 	return last, err
 }
 
+// knownOf is what a decision says of the log that its sender had read.
+var knownOf = regexp.MustCompile(`,"known":\d+`)
+
 // buggyTail plants bugs of how a biller reads the billing log.
 type buggyTail struct {
 	pipeline.Tail
@@ -138,6 +143,10 @@ func (t *buggyTail) ReadToEnd(ctx context.Context) ([]pipeline.Record, error) {
 	case "wall clock":
 		for i := range records {
 			records[i].Time = t.n.w.now.Add(t.n.skew)
+		}
+	case "stale decision":
+		for i := range records {
+			records[i].Value = knownOf.ReplaceAll(records[i].Value, nil)
 		}
 	case "second decision":
 		var kept []pipeline.Record
