@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -161,6 +162,7 @@ type day struct {
 	truths    map[string]*truth
 	holds     map[int]string // card -> lease
 	kills     int
+	losses    int // of cards
 }
 
 // truth is a lease as it really was.
@@ -186,8 +188,8 @@ func (d *day) start() {
 	d.driver.now = now
 	var err error
 	d.exporter, err = Open(Config{
-		Node: "n1", Dir: d.dir, Clock: d.clock, Boot: d.boot, Sampler: d.sampler, Zero: zero,
-		SpoolMax: 100 << 10,
+		Node: "n1", Region: "cn-north", Dir: d.dir, SpoolMax: 100 << 10, Clock: d.clock,
+		Boot: d.boot, Sampler: d.sampler, Zero: zero,
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -242,6 +244,44 @@ func (d *day) seconds(n int) {
 	}
 }
 
+// usable reports whether a lease of a card can begin: it does with the card.
+func (d *day) usable(card int) bool {
+	uuid := d.driver.cards[card].UUID
+	if d.exporter == nil || d.driver.lost[uuid] {
+		return !d.driver.lost[uuid]
+	}
+	return slices.ContainsFunc(d.sampler.Status(), func(s gauge.Status) bool {
+		return s.UUID == uuid && !s.Lost
+	})
+}
+
+// seen reports whether the exporter knows of all leases that go on.
+func (d *day) seen() bool {
+	if d.exporter == nil {
+		return false
+	}
+	known := map[string]bool{}
+	for _, s := range d.exporter.Sessions() {
+		known[s.Lease] = true
+	}
+	for _, l := range d.truths {
+		if l.end == 0 && !known[l.name] {
+			return false
+		}
+	}
+	return true
+}
+
+// lose lets a card fall off the bus, be it held or not, or brings back the one that did.
+func (d *day) lose() {
+	if len(d.driver.lost) > 0 {
+		clear(d.driver.lost)
+		return
+	}
+	d.driver.lost[d.driver.cards[d.random.IntN(len(d.driver.cards))].UUID] = true
+	d.losses++
+}
+
 // begin begins a lease on free cards, if there are some that can be used.
 func (d *day) begin() {
 	scripted := d.random.IntN(2) == 0
@@ -250,7 +290,7 @@ func (d *day) begin() {
 	}
 	var cards []int
 	for i := range d.driver.cards {
-		if d.holds[i] == "" && len(cards) < 1+d.random.IntN(4) {
+		if d.holds[i] == "" && len(cards) < 1+d.random.IntN(4) && d.usable(i) {
 			cards = append(cards, i)
 		}
 	}
@@ -383,12 +423,12 @@ func TestDay(t *testing.T) {
 	if counts.Early != 0 || counts.TooOld != 0 || counts.Twice != 0 {
 		t.Errorf("counts %+v", counts)
 	}
-	if full == 0 || late < 150 || d.kills < 20 || len(d.truths) < 100 {
-		t.Errorf("a quiet day: full %d times, %d events waited, %d kills, %d leases", full, late,
-			d.kills, len(d.truths))
+	if full == 0 || late < 150 || d.kills < 20 || d.losses < 10 || len(d.truths) < 100 {
+		t.Errorf("a quiet day: full %d times, %d events waited, %d kills, %d cards lost, %d leases",
+			full, late, d.kills, d.losses, len(d.truths))
 	}
-	t.Logf("%d leases, %d events, %d kills, spool full %d times, at most %d events waited",
-		len(d.truths), d.broker.count, d.kills, full, late)
+	t.Logf("%d leases, %d events, %d kills, %d cards lost, spool full %d times, at most %d events "+
+		"waited", len(d.truths), d.broker.count, d.kills, d.losses, full, late)
 }
 
 // fault lets things happen in a second of the day.
@@ -411,8 +451,14 @@ func (d *day) fault(second int) {
 	case chance(700):
 		d.broker.forgets = true
 	}
-	if chance(2500) && d.exporter != nil {
+	if chance(2500) && (d.driver.down || d.seen()) {
 		d.driver.down = !d.driver.down
+	}
+	if chance(1200) && d.seen() {
+		d.lose()
+	}
+	if second == 30_000 { // hot plug
+		d.driver.cards = append(d.driver.cards, card(len(d.driver.cards)))
 	}
 	if chance(1200) {
 		d.scheduler.away = !d.scheduler.away
@@ -437,6 +483,7 @@ func (d *day) end() {
 		d.start()
 	}
 	d.scheduler.away, d.broker.away, d.broker.forgets, d.driver.down = false, false, false, false
+	clear(d.driver.lost)
 	d.seconds(2)
 	for _, l := range d.truths {
 		if l.end == 0 {

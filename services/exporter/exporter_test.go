@@ -122,8 +122,9 @@ func TestExporter_telemetryOfItsWindow(t *testing.T) {
 	if final, told := events[0]["final"].(bool); final || !told {
 		t.Errorf("final is %v in the first window of a session", events[0]["final"])
 	}
-	if held, _ := events[0]["held"].(map[string]any); held["gpu.h100-80g"] != "2" {
-		t.Errorf("held %v", events[0]["held"])
+	held, _ := events[0]["held"].(map[string]any)
+	if held["gpu.h100-80g"] != "2" || events[0]["region"] != "cn-north" {
+		t.Errorf("event %v", events[0])
 	}
 }
 
@@ -181,7 +182,7 @@ func TestExporter_idleIsNotBilled(t *testing.T) {
 	d := newDay(t, 2)
 	d.scheduler.leases = []lease.Lease{{
 		Key: "a", Tenant: "acme", Project: "llm", Lease: "a", Purchase: "on_demand",
-		Devices: []lease.Device{{Name: "GPU-0", Milli: 334}}, Start: d.now.Wall,
+		Devices: []lease.Device{{Name: "GPU-0", Milli: 334}}, Start: d.now.Wall, Region: "eu",
 	}}
 	d.seconds(61)
 	events := d.stored()
@@ -189,8 +190,8 @@ func TestExporter_idleIsNotBilled(t *testing.T) {
 		t.Fatalf("events %v", events)
 	}
 	held, _ := events[0]["held"].(map[string]any)
-	if len(held) != 1 || held["gpu.h100-80g"] != "0.334" {
-		t.Errorf("held %v", held)
+	if len(held) != 1 || held["gpu.h100-80g"] != "0.334" || events[0]["region"] != "eu" {
+		t.Errorf("event %v", events[0])
 	}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(d.sampler, d.exporter)

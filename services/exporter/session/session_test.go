@@ -173,24 +173,6 @@ func TestEngine_unusableWaits(t *testing.T) {
 	}
 }
 
-func TestEngine_changeOfStageResumes(t *testing.T) {
-	n := newNode()
-	g := grant("a", boot)
-	g.Labels = map[string]string{"stage": "pretraining"}
-	n.see(g)
-	first := n.Sessions()[0]
-	n.pass(30 * time.Second)
-	g.Labels = map[string]string{"stage": "finetuning"}
-	n.see(g)
-	n.pass(30 * time.Second)
-	n.see(g)
-	expect(t, n, "a 02:00:00 02:00:30", "a 02:00:30 02:01:00")
-	second := n.Sessions()[0]
-	if first.Resumed || !second.Resumed || first.ID == second.ID || first.Lease != second.Lease {
-		t.Errorf("first %+v\nsecond %+v", first, second)
-	}
-}
-
 // TestEngine_stepsOfTheWallClock sets the wall clock back and forth: a lease is as long as it was,
 // and one that began before is found by the clock of then.
 func TestEngine_stepsOfTheWallClock(t *testing.T) {
