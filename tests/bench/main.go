@@ -1,9 +1,10 @@
 // Command bench measures how fast Suanpan is, and against what: every stage alone, the whole path
 // from Kafka to hour rows and archive in ClickHouse, the two limits that the path cannot pass
-// (reading the log, writing the rows), and ClickHouse alone on the same events; and how long it is
-// from an event that crosses a budget to its webhook. All of it is one run on one machine, so that
-// the ratios mean something; figures of different machines do not. It also checks that the path
-// billed what rating offline bills: a fast wrong answer is worth nothing.
+// (reading the log, writing the rows), and ClickHouse alone on the same events; how long it is from
+// an event that crosses a budget to its webhook; and what the exporter takes of a node that is full
+// of MIG devices, on a fake driver, which needs a C compiler. All of it is one run on one machine,
+// so that the ratios mean something; figures of different machines do not. It also checks that the
+// path billed what rating offline bills: a fast wrong answer is worth nothing.
 //
 // It uses the built command's processes with their embedded Kafka and ClickHouse, and removes all
 // that it made. It is not a test: nothing fails for being slow.

@@ -116,49 +116,50 @@ func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // TestExporter goes from leases on fake GPUs to line items, with kill -9, a Kafka that is away and
 // a driver that restarts in between: each lease is billed for its seconds, and nothing else is.
-func TestExporter(t *testing.T) {
-	onBrokers(t, func(t *testing.T, s *system) {
-		n := newGPUNode(t, s)
-		catalog := s.path("catalog.yaml")
-		write(t, catalog, gpuCatalog)
-		s.run("apply", "-f", catalog)
-		s.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms")
-		s.startService("archiver", "archiver")
-		s.startService("settler", "settler", "--every", "200ms")
+func TestExporter(t *testing.T) { onBrokers(t, exportAndBill) }
 
-		began := time.Now().Truncate(time.Second)
-		n.lease("start", "job-1", "--tenant", "acme", "--project", "llm", "--device", "0", "--start",
-			instant(began), "--label", "stage=pretraining")
-		n.leaseFile(fmt.Sprintf("leases: [{lease: vm-7, tenant: acme, project: chat, "+
-			"devices: [\"2.0\", \"2.1\"], start: %s}]\n", instant(began)))
-		n.waitFor("two sessions", func() error { return n.sessions(2) })
-		if out := n.gpus(); !strings.Contains(out, "job-1") || !strings.Contains(out, "vm-7") ||
-			!strings.Contains(out, "idle") {
-			t.Errorf("suanpan gpu shows\n%s", out)
+func exportAndBill(t *testing.T, s *system) {
+	t.Helper()
+	n := newGPUNode(t, s)
+	catalog := s.path("catalog.yaml")
+	write(t, catalog, gpuCatalog)
+	s.run("apply", "-f", catalog)
+	s.startService("rater", "rater", "--flush-bulk", "200ms", "--flush-live", "200ms")
+	s.startService("archiver", "archiver")
+	s.startService("settler", "settler", "--every", "200ms")
+
+	began := time.Now().Truncate(time.Second)
+	n.lease("start", "job-1", "--tenant", "acme", "--project", "llm", "--device", "0", "--start",
+		instant(began), "--label", "stage=pretraining")
+	n.leaseFile(fmt.Sprintf("leases: [{lease: vm-7, tenant: acme, project: chat, "+
+		"devices: [\"2.0\", \"2.1\"], start: %s}]\n", instant(began)))
+	n.waitFor("two sessions", func() error { return n.sessions(2) })
+	if out := n.gpus(); !strings.Contains(out, "job-1") || !strings.Contains(out, "vm-7") ||
+		!strings.Contains(out, "idle") {
+		t.Errorf("suanpan gpu shows\n%s", out)
+	}
+	time.Sleep(3 * time.Second)
+	n.disturb()
+	end := time.Now().Add(time.Second).Truncate(time.Second)
+	time.Sleep(time.Until(end) + 100*time.Millisecond)
+	n.lease("end", "job-1", "--at", instant(end))
+	n.leaseFile(fmt.Sprintf("leases: [{lease: vm-7, tenant: acme, project: chat, "+
+		"devices: [\"2.0\", \"2.1\"], start: %s, end: %s}]\n", instant(began), instant(end)))
+	n.waitFor("the end of all", func() error { return n.sessions(0) })
+	n.waitFor("the log to have all", func() error {
+		if left := n.sum("suanpan_exporter_spool_records", ""); left != 0 {
+			return fmt.Errorf("%v events wait", left)
 		}
-		time.Sleep(3 * time.Second)
-		n.disturb()
-		end := time.Now().Add(time.Second).Truncate(time.Second)
-		time.Sleep(time.Until(end) + 100*time.Millisecond)
-		n.lease("end", "job-1", "--at", instant(end))
-		n.leaseFile(fmt.Sprintf("leases: [{lease: vm-7, tenant: acme, project: chat, "+
-			"devices: [\"2.0\", \"2.1\"], start: %s, end: %s}]\n", instant(began), instant(end)))
-		n.waitFor("the end of all", func() error { return n.sessions(0) })
-		n.waitFor("the log to have all", func() error {
-			if left := n.sum("suanpan_exporter_spool_records", ""); left != 0 {
-				return fmt.Errorf("%v events wait", left)
-			}
-			return nil
-		})
-		seconds := int64(end.Sub(began) / time.Second)
-		n.checkBilled(fmt.Sprintf("\"job-1\",\"gpu.h100-80g\",\"%d\",2\n"+
-			"\"vm-7\",\"gpu.h100-80g.1g.10gb\",\"%d\",1\n", seconds, 2*seconds))
-		if idle := n.sum("suanpan_gpu_idle_seconds_total", "000000000001\""); idle < 1 {
-			t.Errorf("the GPU that nobody has was idle for %v s", idle)
-		}
-		n.checkTelemetry()
-		n.stop("exporter")
+		return nil
 	})
+	seconds := int64(end.Sub(began) / time.Second)
+	n.checkBilled(fmt.Sprintf("\"job-1\",\"gpu.h100-80g\",\"%d\",2\n"+
+		"\"vm-7\",\"gpu.h100-80g.1g.10gb\",\"%d\",1\n", seconds, 2*seconds))
+	if idle := n.sum("suanpan_gpu_idle_seconds_total", "000000000001\""); idle < 1 {
+		t.Errorf("the GPU that nobody has was idle for %v s", idle)
+	}
+	n.checkTelemetry()
+	n.stop("exporter")
 }
 
 // leaseFile replaces the file of leases.
