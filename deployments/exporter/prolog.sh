@@ -2,7 +2,8 @@
 # Slurm's Prolog on each node of a job (slurm.conf: Prolog=/etc/slurm/prolog.d/suanpan.sh, with
 # PrologFlags=Alloc so that it runs before the job does): begins the lease of the job's GPUs.
 # A job whose lease cannot be recorded does not run, because nobody would be billed for it, unless
-# SUANPAN_STRICT=0 is set in the environment of slurmd.
+# SUANPAN_STRICT=0 is set in the environment of slurmd. Not for nodes with MIG: Slurm numbers MIG
+# devices in a way of its own there, and the numbers below would be taken for those of GPUs.
 set -u
 suanpan=${SUANPAN:-/usr/local/bin/suanpan}
 gpus=${SLURM_JOB_GPUS:-}

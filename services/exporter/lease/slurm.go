@@ -24,7 +24,9 @@ const (
 // names of their jobs. A job's tenant is its account. Its comment, which is the user's, may say
 // "suanpan project=llm stage=pretraining": a project and labels. Its admin comment may also say
 // tenant, purchase and region. A lease is named by job and cluster; a job that is requeued goes on
-// as a resumed session. The indexes of GRES are NVML's, as with AutoDetect=nvml.
+// as a resumed session. The indexes of GRES are NVML's, as with AutoDetect=nvml. MIG devices have
+// other ones, which say nothing of the device: a job that has some is an error, and leases there
+// are to begin with UUIDs, by "suanpan lease start".
 type Slurm struct {
 	node    string
 	cluster string
@@ -162,14 +164,21 @@ func (l *Lease) read(comment string, admin bool) {
 	}
 }
 
-// gpuGRES is one kind of GPU in a job's GRES.
-var gpuGRES = regexp.MustCompile(`gpu(?::[^:(,]+)?:\d+\(IDX:([0-9,-]+)\)`)
+// gpuGRES is one kind of GPU in a job's GRES, migGRES the type of one that is a MIG device.
+var (
+	gpuGRES = regexp.MustCompile(`gpu(?::([^:(,]+))?:\d+\(IDX:([0-9,-]+)\)`)
+	migGRES = regexp.MustCompile(`\d+g\.\d+gb`)
+)
 
 // gresDevices reads the GPUs of "gpu:h100:2(IDX:0-1),gpu:a100:1(IDX:5)".
 func gresDevices(gres string) ([]Device, error) {
 	var devices []Device
 	for _, m := range gpuGRES.FindAllStringSubmatch(gres, -1) {
-		indexes, err := expandRanges(m[1])
+		if migGRES.MatchString(m[1]) {
+			return nil, fmt.Errorf("GRES %.80q: of MIG devices only the number is known: begin their "+
+				"leases with UUIDs, by suanpan lease start", m[0])
+		}
+		indexes, err := expandRanges(m[2])
 		if err != nil {
 			return nil, err
 		}

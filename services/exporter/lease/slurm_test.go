@@ -108,6 +108,21 @@ func TestSlurm_faultsTellNothing(t *testing.T) {
 	}
 }
 
+// TestSlurm_refusesMIG has jobs with MIG devices, whose numbers in Slurm are not those of GPUs: a
+// device of an eighth must not be billed as the GPU of that number.
+func TestSlurm_refusesMIG(t *testing.T) {
+	for _, text := range []string{
+		strings.ReplaceAll(read(t, "jobs.json"), "gpu:h100:2(IDX:0,4)", "gpu:h100_1g.10gb:2(IDX:0,4)"),
+		strings.ReplaceAll(read(t, "jobs.txt"), "gpu:h100:2(IDX:2-3)",
+			"gpu:h100:1(IDX:2),gpu:3g.40gb:1(IDX:9)"),
+	} {
+		got, err := recorded(t, text).Leases(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "suanpan lease") {
+			t.Errorf("leases %v, %v", got, err)
+		}
+	}
+}
+
 func TestSlurm_runsTheCommand(t *testing.T) {
 	path, err := filepath.Abs(filepath.Join("testdata", "jobs.json"))
 	if err != nil {
