@@ -163,11 +163,17 @@ func TestExporter_beginsWhenDevicesAreThere(t *testing.T) {
 	if sessions := d.exporter.Sessions(); len(sessions) != 0 {
 		t.Fatalf("sessions %+v", sessions)
 	}
+	if got := d.metric("suanpan_exporter_waiting_leases"); got != 1 {
+		t.Errorf("%v leases wait", got)
+	}
 	delete(d.driver.lost, "GPU-0")
 	d.seconds(20)
 	sessions := d.exporter.Sessions()
 	if len(sessions) != 1 || sessions[0].Since().Before(asked.Add(60*time.Second)) {
 		t.Fatalf("sessions %+v", sessions)
+	}
+	if got := d.metric("suanpan_exporter_waiting_leases"); got != 0 {
+		t.Errorf("%v leases wait", got)
 	}
 	d.driver.lost["GPU-0"] = true // the lease goes on, and so does its session
 	d.seconds(60)
@@ -175,6 +181,24 @@ func TestExporter_beginsWhenDevicesAreThere(t *testing.T) {
 		again[0].Seen <= sessions[0].Seen {
 		t.Errorf("sessions %+v", again)
 	}
+}
+
+// metric is a gauge without labels of the exporter.
+func (d *day) metric(name string) float64 {
+	d.t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(d.exporter)
+	families, err := registry.Gather()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	d.t.Fatalf("no metric %s", name)
+	return 0
 }
 
 // TestExporter_idleIsNotBilled has cards that nobody holds: no event tells of them.

@@ -30,6 +30,8 @@ var (
 		"Session-seconds that were reported before a source told of an earlier end.", nil, nil)
 	descCrowded = prometheus.NewDesc("suanpan_exporter_crowded_devices",
 		"Devices of which leases hold more than there is.", nil, nil)
+	descWaiting = prometheus.NewDesc("suanpan_exporter_waiting_leases",
+		"Leases that do not begin because devices of theirs are lost, or unknown.", nil, nil)
 	descTwice = prometheus.NewDesc("suanpan_exporter_conflicts_total",
 		"Observations of a lease that another allocation had at the time.", nil, nil)
 )
@@ -39,7 +41,7 @@ func (e *Exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		descSessions, descEvents, descSent, descUp, descFailures, descSpoolRecords, descSpoolBytes,
 		descSpoolOldest, descSpoolFull, descSpoolLost, descTooOld, descEarly, descTwice,
-		descCrowded,
+		descCrowded, descWaiting,
 	} {
 		ch <- desc
 	}
@@ -81,4 +83,5 @@ func (e *Exporter) Collect(ch chan<- prometheus.Metric) {
 	count(descTooOld, counts.TooOld.Seconds())
 	count(descEarly, counts.Early.Seconds())
 	count(descTwice, float64(counts.Twice))
+	gauge(descWaiting, float64(counts.Waiting))
 }

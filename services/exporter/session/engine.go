@@ -27,6 +27,8 @@ type Counts struct {
 	TooOld time.Duration // of sessions that began before Backfill
 	Early  time.Duration // reported, though the source told later that the lease had ended
 	Twice  int64         // observations of a lease that another allocation of the node has already
+	// Waiting are the grants that do not begin now, because their devices are not there.
+	Waiting int
 }
 
 // Engine turns grants into windows. It belongs to one goroutine.
@@ -35,6 +37,7 @@ type Engine struct {
 	state   State
 	changed bool
 	counts  Counts
+	waiting map[string]int // source -> grants that do not begin
 
 	// The last of the past sessions of each key of a source, and of each lease.
 	byKey, byLease map[string]*Session
@@ -49,7 +52,7 @@ func New(config Config, state State, boot string, now Instant) *Engine {
 	if config.Backfill <= 0 {
 		config.Backfill = 7 * 24 * time.Hour
 	}
-	e := &Engine{config: config, state: state}
+	e := &Engine{config: config, state: state, waiting: map[string]int{}}
 	if e.state.Waiting == nil {
 		e.state.Waiting = map[string]int64{}
 	}
@@ -105,6 +108,7 @@ func (e *Engine) Observe(now Instant, asked time.Duration, source string, grants
 			e.changed = true
 		}
 	}
+	e.waiting[source] = 0
 	taken := make(map[string]bool, len(grants))
 	for i := range grants {
 		g := grants[i].normal()
@@ -188,7 +192,11 @@ func (e *Engine) begin(now int64, source string, g *Grant, end int64, ends bool)
 		}
 	}
 	if g.Unusable {
-		if key := joinKey(source, g.Key); e.state.Waiting[key] == 0 && !ends {
+		if ends {
+			return nil
+		}
+		e.waiting[source]++
+		if key := joinKey(source, g.Key); e.state.Waiting[key] == 0 {
 			e.state.Waiting[key], e.changed = max(1, now), true
 		}
 		return nil
@@ -346,4 +354,10 @@ func (e *Engine) Touch() { e.changed = true }
 func (e *Engine) State() *State { return &e.state }
 
 // Counts returns what was not reported, since New.
-func (e *Engine) Counts() Counts { return e.counts }
+func (e *Engine) Counts() Counts {
+	counts := e.counts
+	for _, n := range e.waiting {
+		counts.Waiting += n
+	}
+	return counts
+}

@@ -173,6 +173,33 @@ func TestEngine_unusableWaits(t *testing.T) {
 	}
 }
 
+// TestEngine_countsWhatWaits ends a lease whose device never came: nothing is reported of it, also
+// when the device comes while the source still tells of the lease.
+func TestEngine_countsWhatWaits(t *testing.T) {
+	n := newNode()
+	g, lost := grant("a", boot), grant("b", boot)
+	lost.Unusable = true
+	f := func(want int, grants ...Grant) {
+		t.Helper()
+		n.pass(10 * time.Second)
+		n.see(grants...)
+		if got := n.Counts().Waiting; got != want {
+			t.Errorf("%d leases wait, want %d", got, want)
+		}
+	}
+	f(1, g, lost)
+	g.Unusable = true // it began: it goes on
+	f(1, g, lost)
+	n.kill(t, "boot 1")
+	f(1, g, lost)
+	lost.End = n.now.Wall
+	f(0, g, lost)
+	lost.Unusable = false
+	f(0, g, lost)
+	n.send(true)
+	expect(t, n, "a 02:00:00 02:00:50")
+}
+
 // TestEngine_stepsOfTheWallClock sets the wall clock back and forth: a lease is as long as it was,
 // and one that began before is found by the clock of then.
 func TestEngine_stepsOfTheWallClock(t *testing.T) {
